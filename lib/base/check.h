@@ -21,9 +21,9 @@ namespace firstframe::internal {
 }  // namespace firstframe::internal
 
 // Evaluates `condition` once, in every build mode.
-#define FF_CHECK(condition)                                                  \
-  (__builtin_expect(static_cast<bool>(condition), 1)                         \
-       ? static_cast<void>(0)                                                \
+#define FF_CHECK(condition)                          \
+  (__builtin_expect(static_cast<bool>(condition), 1) \
+       ? static_cast<void>(0)                        \
        : ::firstframe::internal::CheckFailed(__FILE__, __LINE__, #condition))
 
 #endif  // LIB_BASE_CHECK_H_

@@ -37,11 +37,21 @@ void AppendJsonString(absl::string_view value, std::string* out) {
     } else {
       flush();
       switch (c) {
-        case '"': out->append("\\\""); break;
-        case '\\': out->append("\\\\"); break;
-        case '\n': out->append("\\n"); break;
-        case '\r': out->append("\\r"); break;
-        case '\t': out->append("\\t"); break;
+        case '"':
+          out->append("\\\"");
+          break;
+        case '\\':
+          out->append("\\\\");
+          break;
+        case '\n':
+          out->append("\\n");
+          break;
+        case '\r':
+          out->append("\\r");
+          break;
+        case '\t':
+          out->append("\\t");
+          break;
         default:
           out->append("\\u00");
           out->push_back(kHex[c >> 4]);
@@ -152,7 +162,9 @@ JsonWriter& JsonWriter::Uint(uint64_t value) {
   return *this;
 }
 
-JsonWriter& JsonWriter::Bool(bool value) { return Raw(value ? "true" : "false"); }
+JsonWriter& JsonWriter::Bool(bool value) {
+  return Raw(value ? "true" : "false");
+}
 
 JsonWriter& JsonWriter::Null() { return Raw("null"); }
 

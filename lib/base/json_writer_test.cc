@@ -25,14 +25,19 @@ TEST(JsonWriter, EveryByteYieldsValidJson) {
     if (byte < 0x80) {
       EXPECT_EQ(parsed, text) << byte;
     } else {
-      EXPECT_EQ(parsed, "a\xEF\xBF\xBD" "b") << byte;
+      EXPECT_EQ(parsed,
+                "a\xEF\xBF\xBD"
+                "b")
+          << byte;
     }
   }
 }
 
 TEST(JsonWriter, KeepsWellFormedUtf8) {
-  EXPECT_EQ(Literal("d\xC3\xA9" "code \xF0\x9F\x8E\xAC"),
-            "\"d\xC3\xA9" "code \xF0\x9F\x8E\xAC\"");
+  EXPECT_EQ(Literal("d\xC3\xA9"
+                    "code \xF0\x9F\x8E\xAC"),
+            "\"d\xC3\xA9"
+            "code \xF0\x9F\x8E\xAC\"");
 }
 
 TEST(JsonWriter, NumbersReadBackExactly) {

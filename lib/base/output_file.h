@@ -20,8 +20,8 @@ class OutputFile {
  public:
   // Creates the temporary file in `path`'s folder, so that a folder that is
   // missing or read-only is an error before any work is done. Codes from errno
-  // (NotFound, PermissionDenied, ...), with the path in the message. An existing
-  // file's permission bits are kept, else 0666 less the umask.
+  // (NotFound, PermissionDenied, ...), with the path in the message. An
+  // existing file's permission bits are kept, else 0666 less the umask.
   static absl::StatusOr<OutputFile> Create(const std::string& path);
 
   OutputFile(OutputFile&& other) noexcept;

@@ -31,8 +31,8 @@ inline absl::StatusOr<std::unique_ptr<const RE2>> CompileRegex(
   options.set_log_errors(false);
   auto regex = std::make_unique<const RE2>(ToRe2(pattern), options);
   if (!regex->ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "regular expression '", pattern, "': ", regex->error()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("regular expression '", pattern, "': ", regex->error()));
   }
   return regex;
 }

@@ -29,11 +29,11 @@ inline absl::Status Annotate(const absl::Status& status,
 }  // namespace firstframe
 
 // Returns from the enclosing function when `expr` is not OK.
-#define FF_RETURN_IF_ERROR(expr)                                   \
-  do {                                                             \
-    if (absl::Status ff_status_ = (expr); !ff_status_.ok()) {      \
-      return ff_status_;                                           \
-    }                                                              \
+#define FF_RETURN_IF_ERROR(expr)                              \
+  do {                                                        \
+    if (absl::Status ff_status_ = (expr); !ff_status_.ok()) { \
+      return ff_status_;                                      \
+    }                                                         \
   } while (false)
 
 // Declares or assigns `lhs` from the StatusOr that `expr` yields, or returns

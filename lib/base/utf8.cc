@@ -5,7 +5,9 @@
 namespace firstframe {
 
 size_t Utf8SequenceLength(absl::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto byte = [&](size_t i) {
+    return static_cast<unsigned char>(text[i]);
+  };
   const auto is_tail = [&](size_t i) {
     return i < text.size() && (byte(i) & 0xC0) == 0x80;
   };
@@ -43,7 +45,9 @@ size_t FindInvalidUtf8(absl::string_view text) {
 }
 
 void AppendUtf8(uint32_t code_point, std::string* out) {
-  const auto push = [&](uint32_t byte) { out->push_back(static_cast<char>(byte)); };
+  const auto push = [&](uint32_t byte) {
+    out->push_back(static_cast<char>(byte));
+  };
   if (code_point < 0x80) {
     push(code_point);
   } else if (code_point < 0x800) {

@@ -2,7 +2,8 @@
 
 #include "absl/strings/string_view.h"
 
-// Defined by the link stamp (version_stamp.cc), which Bazel compiles as it links.
+// Defined by the link stamp (version_stamp.cc), which Bazel compiles as it
+// links.
 extern "C" const char firstframe_build_commit[];
 
 namespace firstframe {
@@ -14,7 +15,8 @@ constexpr char kVersion[] = "0.1.0";
 }  // namespace
 
 BuildInfo GetBuildInfo() {
-  BuildInfo info = {.version = kVersion, .commit = "unknown",
+  BuildInfo info = {.version = kVersion,
+                    .commit = "unknown",
                     .cuda_toolkit = FIRSTFRAME_CUDA_TOOLKIT};
   const absl::string_view commit = firstframe_build_commit;
   // Bazel's placeholders for an unstamped build are short words.

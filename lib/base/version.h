@@ -8,9 +8,9 @@
 namespace firstframe {
 
 struct BuildInfo {
-  std::string version;       // of the project, "0.1.0"
-  std::string commit;        // "0123456789ab", with "-dirty" for a changed tree,
-                             // or "unknown" outside git
+  std::string version;  // of the project, "0.1.0"
+  std::string commit;   // "0123456789ab", with "-dirty" for a changed tree,
+                        // or "unknown" outside git
   std::string cuda_toolkit;  // compiled against, "13.0", or "none"
 };
 

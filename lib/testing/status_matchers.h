@@ -58,9 +58,9 @@ MATCHER_P2(StatusIs, code, message, "has the code and the message") {
   ASSERT_OK_AND_ASSIGN_(FF_TEST_CONCAT_(ff_result_, __LINE__), lhs, expr)
 #define FF_TEST_CONCAT_INNER_(a, b) a##b
 #define FF_TEST_CONCAT_(a, b) FF_TEST_CONCAT_INNER_(a, b)
-#define ASSERT_OK_AND_ASSIGN_(tmp, lhs, expr)   \
-  auto tmp = (expr);                            \
-  ASSERT_TRUE(tmp.ok()) << tmp.status();        \
+#define ASSERT_OK_AND_ASSIGN_(tmp, lhs, expr) \
+  auto tmp = (expr);                          \
+  ASSERT_TRUE(tmp.ok()) << tmp.status();      \
   lhs = *std::move(tmp)
 
 #endif  // LIB_TESTING_STATUS_MATCHERS_H_
