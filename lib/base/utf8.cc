@@ -44,6 +44,17 @@ size_t FindInvalidUtf8(absl::string_view text) {
   return i;
 }
 
+std::string ToValidUtf8(absl::string_view text) {
+  std::string valid;
+  while (true) {
+    const size_t end = FindInvalidUtf8(text);
+    valid.append(text.data(), end);
+    if (end == text.size()) return valid;
+    valid.append("\xEF\xBF\xBD");
+    text.remove_prefix(end + 1);
+  }
+}
+
 void AppendUtf8(uint32_t code_point, std::string* out) {
   const auto push = [&](uint32_t byte) {
     out->push_back(static_cast<char>(byte));

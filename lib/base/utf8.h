@@ -21,6 +21,10 @@ size_t Utf8SequenceLength(absl::string_view text);
 // a step.
 size_t FindInvalidUtf8(absl::string_view text);
 
+// Returns `text` with each byte that belongs to no well-formed sequence
+// replaced by U+FFFD.
+std::string ToValidUtf8(absl::string_view text);
+
 // Appends `code_point` (0 to 0x10FFFF) in UTF-8.
 void AppendUtf8(uint32_t code_point, std::string* out);
 

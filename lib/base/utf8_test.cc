@@ -35,5 +35,11 @@ TEST(Utf8, FindsTheFirstBadByteAtEveryOffset) {
   EXPECT_EQ(FindInvalidUtf8("caf\xC3"), 3u);
 }
 
+TEST(Utf8, ReplacesWhatIsNotWellFormed) {
+  EXPECT_EQ(ToValidUtf8(""), "");
+  EXPECT_EQ(ToValidUtf8("plain \xC3\xA9"), "plain \xC3\xA9");
+  EXPECT_EQ(ToValidUtf8("\xFF" "a\xC3"), "\xEF\xBF\xBD" "a\xEF\xBF\xBD");
+}
+
 }  // namespace
 }  // namespace firstframe
