@@ -21,6 +21,7 @@ def ff_fuzz_test(name, srcs, deps, corpus = [], size = "small"):
         }),
         args = ["$(rootpaths {})".format(label) for label in corpus],
         data = corpus,
+        linkstatic = 1,  # so that the binary runs from anywhere
         linkopts = select({
             "//third_party:is_fuzzing": ["-fsanitize=fuzzer"],
             "//conditions:default": [],
