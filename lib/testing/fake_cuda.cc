@@ -16,6 +16,7 @@ FakeCuda::FakeCuda() = default;
 FakeCuda::~FakeCuda() = default;
 
 void FakeCuda::Release() {
+  const std::lock_guard lock(mutex_);
   is_held_ = false;
   std::vector<std::function<void()>> held = std::move(held_);
   held_.clear();
@@ -23,10 +24,12 @@ void FakeCuda::Release() {
 }
 
 void FakeCuda::FailNext(const std::string& name, absl::Status status) {
+  const std::lock_guard lock(mutex_);
   failures_[name] = std::move(status);
 }
 
 int64_t FakeCuda::live_bytes() const {
+  const std::lock_guard lock(mutex_);
   int64_t total = 0;
   for (const auto& [pointer, size_bytes] : sizes_) {
     total += static_cast<int64_t>(size_bytes);
@@ -35,10 +38,12 @@ int64_t FakeCuda::live_bytes() const {
 }
 
 int FakeCuda::live_handles() const {
+  const std::lock_guard lock(mutex_);
   return static_cast<int>(events_.size() + streams_.size());
 }
 
 int FakeCuda::calls(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
   const auto found = calls_.find(name);
   return found == calls_.end() ? 0 : found->second;
 }
@@ -60,7 +65,8 @@ absl::StatusOr<void*> FakeCuda::AllocateBytes(const std::string& name,
     return absl::ResourceExhaustedError(
         absl::StrCat(name, " of ", size_bytes, " bytes: out of memory"));
   }
-  auto block = std::make_unique<unsigned char[]>(size_bytes);
+  Block block(static_cast<unsigned char*>(
+      ::operator new (size_bytes, std::align_val_t{256})));
   std::memset(block.get(), 0xCD, size_bytes);  // device memory is not zeroed
   void* pointer = block.get();
   sizes_[pointer] = size_bytes;
@@ -89,16 +95,19 @@ absl::Status FakeCuda::Enqueue(const std::string& name,
 }
 
 absl::StatusOr<cuda::Versions> FakeCuda::GetVersions() {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("GetVersions"));
   return cuda::Versions{13000, 13000};
 }
 
 absl::StatusOr<int> FakeCuda::DeviceCount() {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("DeviceCount"));
   return device_count;
 }
 
 absl::StatusOr<cuda::DeviceProperties> FakeCuda::GetProperties(int ordinal) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("GetProperties"));
   FF_CHECK(ordinal >= 0 && ordinal < device_count);
   cuda::DeviceProperties properties;
@@ -112,10 +121,12 @@ absl::StatusOr<cuda::DeviceProperties> FakeCuda::GetProperties(int ordinal) {
 }
 
 bool FakeCuda::HasContext(int ordinal) {
+  const std::lock_guard lock(mutex_);
   return has_context_ && ordinal == current_device_;
 }
 
 absl::Status FakeCuda::SetDevice(int ordinal) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("SetDevice"));
   if (ordinal < 0 || ordinal >= device_count) {
     return absl::InvalidArgumentError("invalid device ordinal");
@@ -126,60 +137,73 @@ absl::Status FakeCuda::SetDevice(int ordinal) {
 }
 
 absl::StatusOr<int> FakeCuda::CurrentDevice() {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("CurrentDevice"));
   return current_device_;
 }
 
 absl::StatusOr<cuda::MemoryInfo> FakeCuda::GetMemoryInfo() {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("GetMemoryInfo"));
   return cuda::MemoryInfo{memory_bytes - live_bytes(), memory_bytes};
 }
 
 absl::Status FakeCuda::SynchronizeDevice() {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("SynchronizeDevice"));
   Release();
   return absl::OkStatus();
 }
 
 absl::StatusOr<void*> FakeCuda::Allocate(size_t size_bytes) {
+  const std::lock_guard lock(mutex_);
   return AllocateBytes("Allocate", size_bytes);
 }
 absl::Status FakeCuda::Free(void* pointer) {
+  const std::lock_guard lock(mutex_);
   return FreeBytes("Free", pointer);
 }
 absl::StatusOr<void*> FakeCuda::AllocateAsync(size_t size_bytes, StreamHandle) {
+  const std::lock_guard lock(mutex_);
   return AllocateBytes("AllocateAsync", size_bytes);
 }
 absl::Status FakeCuda::FreeAsync(void* pointer, StreamHandle) {
+  const std::lock_guard lock(mutex_);
   return Enqueue("FreeAsync",
                  [=, this] { FreeBytes("", pointer).IgnoreError(); });
 }
 absl::StatusOr<void*> FakeCuda::AllocatePinned(size_t size_bytes) {
+  const std::lock_guard lock(mutex_);
   return AllocateBytes("AllocatePinned", size_bytes);
 }
 absl::Status FakeCuda::FreePinned(void* pointer) {
+  const std::lock_guard lock(mutex_);
   return FreeBytes("FreePinned", pointer);
 }
 
 absl::Status FakeCuda::RegisterHost(void* pointer, size_t size_bytes, bool) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("RegisterHost"));
   FF_CHECK(registered_.emplace(pointer, size_bytes).second);
   return absl::OkStatus();
 }
 
 absl::Status FakeCuda::UnregisterHost(void* pointer) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("UnregisterHost"));
   FF_CHECK(registered_.erase(pointer) == 1);
   return absl::OkStatus();
 }
 
 absl::Status FakeCuda::CopyAsync(const Copy& copy, StreamHandle) {
+  const std::lock_guard lock(mutex_);
   return Enqueue("CopyAsync",
                  [copy] { std::memcpy(copy.to, copy.from, copy.size_bytes); });
 }
 
 absl::Status FakeCuda::CopyBatchAsync(absl::Span<const Copy> copies,
                                       StreamHandle) {
+  const std::lock_guard lock(mutex_);
   return Enqueue("CopyBatchAsync",
                  [list = std::vector<Copy>(copies.begin(), copies.end())] {
                    for (const Copy& copy : list) {
@@ -190,10 +214,12 @@ absl::Status FakeCuda::CopyBatchAsync(absl::Span<const Copy> copies,
 
 absl::Status FakeCuda::FillAsync(void* pointer, unsigned char value,
                                  size_t size_bytes, StreamHandle) {
+  const std::lock_guard lock(mutex_);
   return Enqueue("FillAsync", [=] { std::memset(pointer, value, size_bytes); });
 }
 
 absl::StatusOr<StreamHandle> FakeCuda::CreateStream(int priority) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("CreateStream"));
   has_context_ = true;
   auto* handle = reinterpret_cast<StreamHandle>(next_handle_++);
@@ -202,23 +228,27 @@ absl::StatusOr<StreamHandle> FakeCuda::CreateStream(int priority) {
 }
 
 absl::Status FakeCuda::DestroyStream(StreamHandle stream) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("DestroyStream"));
   FF_CHECK(streams_.erase(stream) == 1);
   return absl::OkStatus();
 }
 
 absl::Status FakeCuda::SynchronizeStream(StreamHandle) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("SynchronizeStream"));
   Release();
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> FakeCuda::IsStreamIdle(StreamHandle) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("IsStreamIdle"));
   return held_.empty();
 }
 
 absl::Status FakeCuda::StreamWaitEvent(StreamHandle, EventHandle event) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("StreamWaitEvent"));
   FF_CHECK(events_.count(event) == 1);
   return absl::OkStatus();
@@ -226,10 +256,12 @@ absl::Status FakeCuda::StreamWaitEvent(StreamHandle, EventHandle event) {
 
 absl::Status FakeCuda::LaunchHostFunction(StreamHandle, void (*function)(void*),
                                           void* argument) {
+  const std::lock_guard lock(mutex_);
   return Enqueue("LaunchHostFunction", [=] { function(argument); });
 }
 
 absl::StatusOr<EventHandle> FakeCuda::CreateEvent(bool with_timing) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("CreateEvent"));
   has_context_ = true;
   auto* handle = reinterpret_cast<EventHandle>(next_handle_++);
@@ -238,12 +270,14 @@ absl::StatusOr<EventHandle> FakeCuda::CreateEvent(bool with_timing) {
 }
 
 absl::Status FakeCuda::DestroyEvent(EventHandle event) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("DestroyEvent"));
   FF_CHECK(events_.erase(event) == 1);
   return absl::OkStatus();
 }
 
 absl::Status FakeCuda::RecordEvent(EventHandle event, StreamHandle) {
+  const std::lock_guard lock(mutex_);
   FF_CHECK(events_.count(event) == 1);
   ++events_[event].pending;
   absl::Status status = Enqueue("RecordEvent", [this, event] {
@@ -258,11 +292,13 @@ absl::Status FakeCuda::RecordEvent(EventHandle event, StreamHandle) {
 }
 
 absl::StatusOr<bool> FakeCuda::IsEventComplete(EventHandle event) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("IsEventComplete"));
   return events_.at(event).pending == 0;
 }
 
 absl::Status FakeCuda::SynchronizeEvent(EventHandle event) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("SynchronizeEvent"));
   if (events_.at(event).pending > 0) Release();
   return absl::OkStatus();
@@ -270,6 +306,7 @@ absl::Status FakeCuda::SynchronizeEvent(EventHandle event) {
 
 absl::StatusOr<int64_t> FakeCuda::ElapsedNs(EventHandle start,
                                             EventHandle end) {
+  const std::lock_guard lock(mutex_);
   FF_RETURN_IF_ERROR(Called("ElapsedNs"));
   for (const EventHandle event : {start, end}) {
     const EventState& state = events_.at(event);

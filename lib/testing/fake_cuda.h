@@ -11,6 +11,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -18,8 +20,9 @@
 
 namespace firstframe::testing {
 
-// Thread-hostile. Every call is checked: freeing what was not allocated,
-// destroying what was not created and copying out of bounds stop the process.
+// Thread-safe, apart from what a test sets. Every call is checked: freeing what
+// was not allocated, destroying what was not created and copying out of bounds
+// stop the process.
 class FakeCuda final : public cuda::Runtime {
  public:
   FakeCuda();
@@ -98,12 +101,21 @@ class FakeCuda final : public cuda::Runtime {
   absl::Status FreeBytes(const std::string& name, void* pointer);
   absl::Status Enqueue(const std::string& name, std::function<void()> work);
 
+  struct FreeBlock {
+    void operator()(unsigned char* block) const {
+      ::operator delete (block, std::align_val_t{256});
+    }
+  };
+  using Block = std::unique_ptr<unsigned char, FreeBlock>;
+
+  // Recursive: held work may come back with calls of its own.
+  mutable std::recursive_mutex mutex_;
   int64_t now_ns_ = 0;
   int current_device_ = 0;
   bool has_context_ = false;
   bool is_held_ = false;
   std::vector<std::function<void()>> held_;
-  std::map<void*, std::unique_ptr<unsigned char[]>> memory_;
+  std::map<void*, Block> memory_;
   std::map<void*, size_t> sizes_;
   std::map<void*, size_t> registered_;
   std::map<void*, EventState> events_;

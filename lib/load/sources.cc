@@ -1,0 +1,155 @@
+#include "lib/load/sources.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lib/base/status_macros.h"
+
+namespace firstframe {
+namespace {
+
+constexpr double kResidentFraction = 0.95;
+
+void AddOnce(std::string note, std::vector<std::string>* notes) {
+  if (std::find(notes->begin(), notes->end(), note) == notes->end()) {
+    notes->push_back(std::move(note));
+  }
+}
+
+// What the whole file's residency settles, if it settles anything.
+enum class FileState { kIn, kOut, kMixed };
+
+FileState StateOf(const Residency& residency) {
+  if (!residency.fraction()) return FileState::kIn;
+  if (*residency.cached_pages == residency.total_pages) return FileState::kIn;
+  return *residency.cached_pages == 0 ? FileState::kOut : FileState::kMixed;
+}
+
+class Chooser {
+ public:
+  Chooser(const OpenedSources& sources, const PieceOptions& options,
+          std::vector<std::string>* degraded)
+      : sources_(sources), options_(options), degraded_(degraded) {
+    for (const OpenedFile& file : sources.files) {
+      const Residency residency = ProbeResidency(file.buffered);
+      states_.push_back(StateOf(residency));
+      if (options.policy == PathPolicy::kAuto && !residency.fraction()) {
+        AddOnce(absl::StrCat("residency unknown, buffered reads: ",
+                             residency.unknown_reason),
+                degraded);
+      }
+    }
+  }
+
+  ReadPath PathOf(const Piece& piece) {
+    const OpenedFile& file = sources_.files[piece.file];
+    const bool wants_direct =
+        options_.policy == PathPolicy::kDirect ||
+        (options_.policy == PathPolicy::kAuto && !IsResident(piece));
+    if (!wants_direct || file.file_system.kind == FileSystemKind::kMemory) {
+      return ReadPath::kCached;
+    }
+    if (file.file_system.kind == FileSystemKind::kNetwork &&
+        options_.policy == PathPolicy::kAuto) {
+      return ReadPath::kNetwork;
+    }
+    if (file.direct) return ReadPath::kDirect;
+    AddOnce(absl::StrCat("no direct reads, buffered instead: ",
+                         file.no_direct_reason),
+            degraded_);
+    return ReadPath::kCached;
+  }
+
+ private:
+  bool IsResident(const Piece& piece) const {
+    if (states_[piece.file] != FileState::kMixed) {
+      return states_[piece.file] == FileState::kIn;
+    }
+    const Residency window =
+        ProbeResidency(sources_.files[piece.file].buffered, piece.file_begin,
+                       piece.file_end - piece.file_begin);
+    return window.fraction().value_or(1) >= kResidentFraction;
+  }
+
+  const OpenedSources& sources_;
+  const PieceOptions& options_;
+  std::vector<std::string>* const degraded_;
+  std::vector<FileState> states_;
+};
+
+}  // namespace
+
+Residency OpenedSources::ProbeAll() const {
+  Residency all;
+  for (const OpenedFile& file : files) {
+    AddResidency(ProbeResidency(file.buffered), &all);
+  }
+  return all;
+}
+
+absl::Status OpenedSources::CheckUnchanged() const {
+  for (const OpenedFile& file : files) {
+    FF_RETURN_IF_ERROR(file.buffered.CheckUnchanged());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OpenedSources> OpenSources(const LoadPlan& plan,
+                                          PathPolicy policy) {
+  std::vector<uint64_t> needed(plan.paths.size());
+  for (const PlannedTensor& tensor : plan.tensors) {
+    uint64_t& most = needed[tensor.source.file];
+    most = std::max(most, tensor.source.file_offset + tensor.source.size_bytes);
+  }
+  OpenedSources sources;
+  for (size_t i = 0; i < plan.paths.size(); ++i) {
+    const std::string& path = plan.paths[i];
+    FF_ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path));
+    if (file.size_bytes() < needed[i]) {
+      return absl::DataLossError(
+          absl::StrCat(path, ": the file has ", file.size_bytes(),
+                       " bytes, its header promises at least ", needed[i]));
+    }
+    FF_ASSIGN_OR_RETURN(FileSystem file_system, DescribeFileSystem(path));
+    OpenedFile opened{.buffered = std::move(file),
+                      .file_system = std::move(file_system),
+                      .direct = std::nullopt,
+                      .no_direct_reason = "not wanted"};
+    if (policy != PathPolicy::kCached) {
+      absl::StatusOr<DirectFile> direct = OpenDirect(path);
+      if (direct.ok() && direct->offset_alignment <= kDirectSlackBytes / 2) {
+        opened.direct = *std::move(direct);
+      } else {
+        opened.no_direct_reason =
+            direct.ok() ? absl::StrCat(path, ": wants blocks of ",
+                                       direct->offset_alignment, " bytes")
+                        : std::string(direct.status().message());
+      }
+    }
+    sources.files.push_back(std::move(opened));
+  }
+  return sources;
+}
+
+ChosenPieces ChoosePieces(const LoadPlan& plan, const OpenedSources& sources,
+                          absl::Span<const ArenaRange> ranges,
+                          const PieceOptions& options) {
+  ChosenPieces chosen;
+  Chooser chooser(sources, options, &chosen.degraded);
+  PieceList windows;
+  for (size_t group = 0; group < ranges.size(); ++group) {
+    CutPieces(plan, ranges[group], options.direct_window_bytes,
+              static_cast<uint32_t>(group), ReadPath::kDirect, &windows);
+  }
+  for (const Piece& window : windows.pieces) {
+    const ReadPath path = chooser.PathOf(window);
+    CutPieces(plan, window.arena,
+              path == ReadPath::kDirect ? options.direct_window_bytes
+                                        : options.cached_window_bytes,
+              window.group, path, &chosen.list);
+  }
+  return chosen;
+}
+
+}  // namespace firstframe

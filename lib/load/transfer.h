@@ -1,0 +1,100 @@
+// Moves the pieces of a plan from their files into an arena, in host or device
+// memory, with as many threads and as many bytes in flight as that takes.
+//
+//   cached   N threads read into slots of a small pinned ring that stays in the
+//            last-level cache (preadv lays tensors out aligned as it reads),
+//            and enqueue one copy per slot on one of two streams.
+//   direct   a few threads keep several O_DIRECT reads in flight each
+//   (io_uring,
+//            or one pread each where that is forbidden).
+//   network  as cached, with more threads and larger reads in flight.
+//
+// Into host memory cached reads go straight to their place, without a ring.
+
+#ifndef LIB_LOAD_TRANSFER_H_
+#define LIB_LOAD_TRANSFER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/cuda/runtime.h"
+#include "lib/cuda/stream.h"
+#include "lib/load/plan.h"
+#include "lib/load/sources.h"
+#include "lib/load/staging.h"
+
+namespace firstframe {
+
+struct TransferOptions {
+  // 0: as many as this process may use CPUs, at most kMaxAutoThreads.
+  int cached_threads = 0;
+  uint64_t cached_slot_bytes = 1 << 20;
+  int cached_slots_per_thread = 3;
+  int direct_threads = 4;
+  uint64_t direct_slot_bytes = 4 << 20;
+  int direct_slots_per_thread = 4;
+  int network_threads = 16;
+  int copy_streams = 2;
+  bool allow_io_uring = true;
+};
+
+inline constexpr int kMaxAutoThreads = 16;
+
+// The options with every 0 replaced by what it means on this machine.
+TransferOptions ResolveTransferOptions(TransferOptions options);
+
+// Bytes that RunTransfer needs in its ring for pieces on these paths.
+uint64_t RingBytes(const TransferOptions& options, const PieceList& list,
+                   bool to_device);
+
+// Where the arena is.
+struct Destination {
+  std::byte* arena = nullptr;
+  cuda::Runtime* runtime = nullptr;  // null: host memory
+  int device = 0;
+  bool to_device() const { return runtime != nullptr; }
+};
+
+// What a transfer tells its caller while it runs. All are called on the thread
+// that called RunTransfer, and an error ends the transfer.
+struct TransferHooks {
+  // All pieces of `group` are in the arena (host), or their copies are enqueued
+  // on `streams` (device). Groups come in order.
+  std::function<absl::Status(int group, absl::Span<const cuda::Stream> streams)>
+      on_group;
+  // Every few milliseconds: cancellation, deadlines, the other ranks' fate,
+  // progress.
+  std::function<absl::Status(uint64_t bytes_done)> poll;
+};
+
+struct TransferStats {
+  uint64_t bytes_by_path[3] = {};  // by ReadPath
+  std::string direct_method;       // "io_uring", "pread", or empty: not used
+  int threads = 0;
+  int64_t wall_ns = 0;        // until the last byte was in the arena
+  int64_t read_busy_ns = 0;   // in reads, the mean over the threads
+  int64_t copy_wait_ns = 0;   // waiting for a slot's copy, likewise
+  int64_t first_copy_ns = 0;  // from the start to the first copy enqueued
+  std::vector<std::string> degraded;
+};
+
+// Runs the transfer to its end: the arena is whole and the device idle when it
+// returns OK. `ring` may be empty for cached and network pieces into host
+// memory. The first error of any thread or hook stops all and is returned; the
+// arena's contents are then undefined. Thread-safe for distinct rings, arenas.
+absl::StatusOr<TransferStats> RunTransfer(const PieceList& list, int num_groups,
+                                          const OpenedSources& sources,
+                                          const StagingRing& ring,
+                                          const Destination& destination,
+                                          const TransferOptions& options,
+                                          const TransferHooks& hooks);
+
+}  // namespace firstframe
+
+#endif  // LIB_LOAD_TRANSFER_H_
