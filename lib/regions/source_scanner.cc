@@ -40,17 +40,16 @@ const RE2& PythonCalls() {
 }
 
 const RE2& CppCalls() {
-  static const RE2& regex = Regex(
-      absl::StrCat(R"((RegisterRegion|FF_PROFILE_REGION|ProfiledCall|)",
-                   R"(ProfilerRegion(?:\s+[A-Za-z_][A-Za-z0-9_]*)?)[({])",
-                   R"([\s{/]*(?:\.name\s*=\s*)?")", kName, R"(")"));
+  static const RE2& regex =
+      Regex(absl::StrCat(R"((RegisterRegion|FF_PROFILE_REGION|ProfiledCall|)",
+                         R"(ProfilerRegion(?:\s+[A-Za-z_][A-Za-z0-9_]*)?)[({])",
+                         R"([\s{/]*(?:\.name\s*=\s*)?")", kName, R"(")"));
   return regex;
 }
 
 const RE2& SpanLiterals() {
   static const RE2& regex =
-      Regex(
-      absl::StrCat(R"(["']fastvideo\.region::)", kName, R"(["'])"));
+      Regex(absl::StrCat(R"(["']fastvideo\.region::)", kName, R"(["'])"));
   return regex;
 }
 
@@ -60,10 +59,10 @@ const RE2& LongNames() {
 }
 
 const RE2& Requests() {
-  static const RE2& regex = Regex(
-      R"(FASTVIDEO_TORCH_PROFILE_REGIONS)"
-      R"((?:["']?\]?\s*[=:,]\s*["']([A-Za-z0-9_*?!,\[\] -]*)["'])"
-      R"(|=([A-Za-z0-9_*?!,-]+)))");
+  static const RE2& regex =
+      Regex(R"(FASTVIDEO_TORCH_PROFILE_REGIONS)"
+            R"((?:["']?\]?\s*[=:,]\s*["']([A-Za-z0-9_*?!,\[\] -]*)["'])"
+            R"(|=([A-Za-z0-9_*?!,-]+)))");
   return regex;
 }
 
@@ -82,7 +81,8 @@ void FindCalls(absl::string_view text, const RE2& calls,
   re2::StringPiece rest = ToRe2(text);
   re2::StringPiece called, name;
   while (RE2::FindAndConsume(&rest, calls, &called, &name)) {
-    const bool registers = absl::StartsWithIgnoreCase(FromRe2(called), "regist");
+    const bool registers =
+        absl::StartsWithIgnoreCase(FromRe2(called), "regist");
     out->push_back({registers ? MentionKind::kRegistration : MentionKind::kUse,
                     ShortRegionName(FromRe2(name)),
                     static_cast<size_t>(called.data() - text.data())});
@@ -125,8 +125,7 @@ void FindDocumentation(absl::string_view text, std::vector<RawMention>* out) {
     const size_t line_begin = text.rfind('\n', mention.offset);
     const size_t begin =
         line_begin == absl::string_view::npos ? 0 : line_begin + 1;
-    const absl::string_view before =
-        text.substr(begin, mention.offset - begin);
+    const absl::string_view before = text.substr(begin, mention.offset - begin);
     if (absl::StrContains(before, kSettingName)) continue;
     if (IsPlaceholder(mention.name)) continue;
     out->push_back(std::move(mention));
@@ -191,7 +190,8 @@ std::vector<RegionMention> ScanSource(absl::string_view text,
   std::vector<RegionMention> result;
   // Every pattern below holds one of these words: most files end here.
   const auto holds = [&](absl::string_view word) {
-    return memmem(text.data(), text.size(), word.data(), word.size()) != nullptr;
+    return memmem(text.data(), text.size(), word.data(), word.size()) !=
+           nullptr;
   };
   const bool has_request = holds(kSettingName);
   const bool has_name =

@@ -16,7 +16,7 @@ namespace firstframe {
 enum class SourceLanguage { kPython, kCpp, kMarkdown, kSettings };
 
 enum class MentionKind {
-  kRegistration,          // register_profiler_region(...), RegisterRegion({...})
+  kRegistration,  // register_profiler_region(...), RegisterRegion({...})
   kDisabledRegistration,  // the same inside a comment
   kUse,                   // profiler_region("x"), @profile_region("x"), ...
   kDocumentation,         // in Markdown, or in a Python docstring

@@ -50,8 +50,7 @@ with profiler_region("in_script"): pass
                    SourceLanguage::kPython),
               ElementsAre("doc in_docstring 3", "reg decode 5", "reg second 9",
                           "disabled third 10", "use decode 13", "use second 14",
-                          "use decode 16", "use third 18",
-                          "use in_script 20"));
+                          "use decode 16", "use third 18", "use in_script 20"));
 }
 
 TEST(SourceScanner, Requests) {
@@ -60,29 +59,28 @@ TEST(SourceScanner, Requests) {
            "FASTVIDEO_TORCH_PROFILE_REGIONS=c,-d,e*,all cmd\n"
            "FASTVIDEO_TORCH_PROFILE_REGIONS=$REGIONS\n",
            SourceLanguage::kSettings),
-      ElementsAre("request a 1", "request b 1", "request c 2",
-                  "request e* 2"));
-  EXPECT_THAT(
-      Scan("os.environ[\"FASTVIDEO_TORCH_PROFILE_REGIONS\"] = 'a'\n"
-           "setenv(\"FASTVIDEO_TORCH_PROFILE_REGIONS\", \"b\")\n"
-           "x = os.getenv(\"FASTVIDEO_TORCH_PROFILE_REGIONS\", \"\")\n",
-           SourceLanguage::kPython),
-      ElementsAre("request a 1", "request b 2"));
+      ElementsAre("request a 1", "request b 1", "request c 2", "request e* 2"));
+  EXPECT_THAT(Scan("os.environ[\"FASTVIDEO_TORCH_PROFILE_REGIONS\"] = 'a'\n"
+                   "setenv(\"FASTVIDEO_TORCH_PROFILE_REGIONS\", \"b\")\n"
+                   "x = os.getenv(\"FASTVIDEO_TORCH_PROFILE_REGIONS\", \"\")\n",
+                   SourceLanguage::kPython),
+              ElementsAre("request a 1", "request b 2"));
 }
 
 TEST(SourceScanner, Markdown) {
-  EXPECT_THAT(Scan("# Guide\n\n- `profiler_region_decode` - text\n"
-                   "```bash\nFASTVIDEO_TORCH_PROFILE_REGIONS=\"profiler_region_"
-                   "decode,other\"\n```\n"
-                   "Use `with c_controller.region(\"your_region\"):`\n"
-                   "The `profiler_region_` prefix.\n",
-                   SourceLanguage::kMarkdown),
-              ElementsAre("doc decode 3", "request decode 5",
-                          "request other 5"));
+  EXPECT_THAT(
+      Scan("# Guide\n\n- `profiler_region_decode` - text\n"
+           "```bash\nFASTVIDEO_TORCH_PROFILE_REGIONS=\"profiler_region_"
+           "decode,other\"\n```\n"
+           "Use `with c_controller.region(\"your_region\"):`\n"
+           "The `profiler_region_` prefix.\n",
+           SourceLanguage::kMarkdown),
+      ElementsAre("doc decode 3", "request decode 5", "request other 5"));
 }
 
 TEST(SourceScanner, Cpp) {
-  EXPECT_THAT(Scan(R"cc(
+  EXPECT_THAT(
+      Scan(R"src(
 const bool kA = RegisterRegion({.name = "decode", .description = "d"});
 // RegisterRegion({.name = "gone"});
 /* FF_PROFILE_REGION("gone2"); */
@@ -93,11 +91,10 @@ void F() {
   const int n = 10'000; const char* url = "http://x"; ProfilerRegion r{"last"};
   nvtxRangePushA("fastvideo.region::nv");
 }
-)cc",
-                   SourceLanguage::kCpp),
-              ElementsAre("reg decode 2", "disabled gone 3", "use decode 6",
-                          "use encode 7", "use third 8", "use last 9",
-                          "use nv 10"));
+)src",
+           SourceLanguage::kCpp),
+      ElementsAre("reg decode 2", "disabled gone 3", "use decode 6",
+                  "use encode 7", "use third 8", "use last 9", "use nv 10"));
 }
 
 TEST(SourceScanner, EveryPrefixAndAnyByteIsTaken) {
