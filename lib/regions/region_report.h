@@ -4,7 +4,6 @@
 #ifndef LIB_REGIONS_REGION_REPORT_H_
 #define LIB_REGIONS_REGION_REPORT_H_
 
-#include <cstdint>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -13,6 +12,8 @@
 #include "lib/regions/region_registry.h"
 #include "lib/regions/region_selection.h"
 #include "lib/regions/source_check.h"
+#include "lib/regions/source_tree.h"
+#include "lib/regions/trace_regions.h"
 
 namespace firstframe {
 
@@ -30,15 +31,6 @@ void WriteSelection(absl::string_view setting, const RegionSelection& selection,
 // Each finding, then a summary; kinds "finding" and "source_summary".
 void WriteSourceCheck(const SourceScan& scan, const SourceCheck& check,
                       RegionReportFormat format, std::ostream& out);
-
-// A region found in a trace.
-struct TracedRegion {
-  std::string name;  // short form
-  int64_t count = 0;
-  int64_t total_ns = 0;
-  bool registered = false;
-  std::string nearest = {};  // a registered name, when not registered
-};
 
 // The regions a trace contains; kind "traced_region".
 void WriteTracedRegions(absl::string_view trace,
