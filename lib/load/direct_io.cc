@@ -50,7 +50,7 @@ absl::StatusOr<DirectFile> OpenDirect(const std::string& path) {
     return absl::UnavailableError(absl::StrCat(
         path, ": ", file_system.type, " has no device to read from directly"));
   }
-  absl::StatusOr<FileReader> file = FileReader::Open(path, /*direct=*/true);
+  absl::StatusOr<DataFile> file = DataFile::Open(path, /*direct=*/true);
   if (!file.ok()) {
     if (file.status().code() == absl::StatusCode::kInvalidArgument) {
       return absl::UnavailableError(

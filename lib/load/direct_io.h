@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "lib/load/file_reader.h"
+#include "lib/load/data_file.h"
 
 namespace firstframe {
 
@@ -15,7 +15,7 @@ namespace firstframe {
 // `offset_alignment`, addresses of `memory_alignment`; the last read of a file
 // may ask beyond its end, and then gets less.
 struct DirectFile {
-  FileReader file;
+  DataFile file;
   uint32_t offset_alignment = 4096;
   uint32_t memory_alignment = 4096;
 };

@@ -17,7 +17,7 @@ namespace firstframe {
 namespace {
 
 struct Request {
-  const FileReader* file = nullptr;
+  const DataFile* file = nullptr;
   uint64_t offset = 0;
   size_t size = 0;
   size_t least = 0;
@@ -31,7 +31,7 @@ class PreadQueue final : public ReadQueue {
 
   absl::string_view method() const override { return "pread"; }
 
-  absl::Status Start(int slot, const FileReader& file, uint64_t offset,
+  absl::Status Start(int slot, const DataFile& file, uint64_t offset,
                      size_t size, size_t least) override {
     FF_CHECK(size <= slot_bytes_ && least <= size);
     requests_[slot] = {&file, offset, size, least, 0};
@@ -95,7 +95,7 @@ class UringQueue final : public ReadQueue {
 
   absl::string_view method() const override { return "io_uring"; }
 
-  absl::Status Start(int slot, const FileReader& file, uint64_t offset,
+  absl::Status Start(int slot, const DataFile& file, uint64_t offset,
                      size_t size, size_t least) override {
     FF_CHECK(size <= slot_bytes_ && least <= size);
     requests_[slot] = {&file, offset, size, least, 0};

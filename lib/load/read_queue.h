@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "lib/load/file_reader.h"
+#include "lib/load/data_file.h"
 
 namespace firstframe {
 
@@ -29,11 +29,11 @@ class ReadQueue {
   // read is complete with `least` of them (a direct read asks for whole blocks
   // past the file's end). `file` must outlive the read. At most one read a slot
   // at a time.
-  virtual absl::Status Start(int slot, const FileReader& file, uint64_t offset,
+  virtual absl::Status Start(int slot, const DataFile& file, uint64_t offset,
                              size_t size, size_t least) = 0;
 
   // Waits for one started read to be complete and returns its slot. The error
-  // of a failed read is typed as FileReader::Read's.
+  // of a failed read is typed as DataFile::Read's.
   virtual absl::StatusOr<int> WaitOne() = 0;
 
   virtual int in_flight() const = 0;

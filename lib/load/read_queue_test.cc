@@ -58,8 +58,8 @@ TEST_P(ReadQueueTest, FillsSlotsWithSeveralInFlight) {
   const std::string path = dir.Write("f", text);
   // Directly where the file system can, else through the cache.
   absl::StatusOr<DirectFile> direct = OpenDirect(path);
-  absl::StatusOr<FileReader> file =
-      direct.ok() ? std::move(direct->file) : FileReader::Open(path);
+  absl::StatusOr<DataFile> file =
+      direct.ok() ? std::move(direct->file) : DataFile::Open(path);
   ASSERT_THAT(file, IsOk());
   size_t next = 0;
   size_t at_of_slot[kSlots];
@@ -86,9 +86,8 @@ TEST_P(ReadQueueTest, FillsSlotsWithSeveralInFlight) {
 
 TEST_P(ReadQueueTest, EndOfFileIsTyped) {
   TempDir dir;
-  ASSERT_OK_AND_ASSIGN(
-      const FileReader file,
-      FileReader::Open(dir.Write("f", std::string(5000, 'x'))));
+  ASSERT_OK_AND_ASSIGN(const DataFile file,
+                       DataFile::Open(dir.Write("f", std::string(5000, 'x'))));
   ASSERT_THAT(queue_->Start(1, file, 4096, 4096, 2000), IsOk());
   EXPECT_THAT(queue_->WaitOne(), StatusIs(absl::StatusCode::kDataLoss,
                                           HasSubstr("904 of 2000 bytes")));
@@ -99,8 +98,8 @@ TEST_P(ReadQueueTest, EndOfFileIsTyped) {
 TEST_P(ReadQueueTest, AbandonedReadsAreWaitedFor) {
   TempDir dir;
   ASSERT_OK_AND_ASSIGN(
-      const FileReader file,
-      FileReader::Open(dir.Write("f", std::string(4 * kSlot, 'x'))));
+      const DataFile file,
+      DataFile::Open(dir.Write("f", std::string(4 * kSlot, 'x'))));
   for (int slot = 0; slot < kSlots; ++slot) {
     ASSERT_THAT(queue_->Start(slot, file, slot * kSlot, kSlot, kSlot), IsOk());
   }

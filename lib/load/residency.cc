@@ -51,7 +51,7 @@ int Cachestat(int fd, uint64_t offset, uint64_t size, Residency* out) {
 }
 
 // mincore's answer is the truth only for those who could change the file.
-bool MayTrustMincore(const FileReader& file) {
+bool MayTrustMincore(const DataFile& file) {
   struct stat info;
   if (::fstat(file.fd(), &info) != 0) return false;
   if (::geteuid() == 0 || info.st_uid == ::geteuid()) return true;
@@ -59,7 +59,7 @@ bool MayTrustMincore(const FileReader& file) {
 }
 
 // Returns why the answer is unknown, or an empty string with `*out` filled.
-std::string Mincore(const FileReader& file, uint64_t offset, uint64_t size,
+std::string Mincore(const DataFile& file, uint64_t offset, uint64_t size,
                     Residency* out) {
   if (!MayTrustMincore(file)) {
     return "mincore answers only a file's owner or writer";
@@ -91,7 +91,7 @@ std::string Mincore(const FileReader& file, uint64_t offset, uint64_t size,
 
 }  // namespace
 
-Residency ProbeResidency(const FileReader& file, uint64_t offset, uint64_t size,
+Residency ProbeResidency(const DataFile& file, uint64_t offset, uint64_t size,
                          ResidencyMethod method) {
   Residency result;
   result.method = "none";
@@ -145,7 +145,7 @@ void AddResidency(const Residency& part, Residency* sum) {
   if (sum->method == "none") sum->method = part.method;
 }
 
-absl::Status EvictFromPageCache(const FileReader& file) {
+absl::Status EvictFromPageCache(const DataFile& file) {
   // fsync needs no write access; without it dirty pages would stay.
   if (::fsync(file.fd()) != 0 && errno != EINVAL && errno != EROFS) {
     return absl::ErrnoToStatus(errno,
@@ -158,7 +158,7 @@ absl::Status EvictFromPageCache(const FileReader& file) {
   return absl::OkStatus();
 }
 
-absl::Status FillPageCache(const FileReader& file) {
+absl::Status FillPageCache(const DataFile& file) {
   constexpr uint64_t kChunkBytes = 1 << 20;
   std::vector<std::byte> buffer(kChunkBytes);
   for (uint64_t at = 0; at < file.size_bytes(); at += kChunkBytes) {

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lib/load/file_reader.h"
+#include "lib/load/data_file.h"
 
 namespace firstframe {
 
@@ -43,10 +43,10 @@ enum class ResidencyMethod { kAuto, kCachestat, kMincore };
 // file. Reads no file data and changes no cache state. Never fails: what cannot
 // be found out is unknown. Takes microseconds per call, plus about 1 us per
 // GiB.
-Residency ProbeResidency(const FileReader& file, uint64_t offset, uint64_t size,
+Residency ProbeResidency(const DataFile& file, uint64_t offset, uint64_t size,
                          ResidencyMethod method = ResidencyMethod::kAuto);
 
-inline Residency ProbeResidency(const FileReader& file) {
+inline Residency ProbeResidency(const DataFile& file) {
   return ProbeResidency(file, 0, file.size_bytes());
 }
 
@@ -57,10 +57,10 @@ void AddResidency(const Residency& part, Residency* sum);
 // (posix_fadvise). The kernel may keep pages that are mapped, locked or in use
 // by others, and a file system in memory keeps all: probe afterwards before
 // calling anything cold. Codes from errno.
-absl::Status EvictFromPageCache(const FileReader& file);
+absl::Status EvictFromPageCache(const DataFile& file);
 
 // Reads the whole file so that it is in the page cache.
-absl::Status FillPageCache(const FileReader& file);
+absl::Status FillPageCache(const DataFile& file);
 
 }  // namespace firstframe
 

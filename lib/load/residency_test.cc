@@ -20,8 +20,8 @@ class ResidencyTest : public ::testing::TestWithParam<ResidencyMethod> {};
 TEST_P(ResidencyTest, FollowsEvictionAndReading) {
   TempDir dir;
   ASSERT_OK_AND_ASSIGN(
-      const FileReader file,
-      FileReader::Open(dir.Write("f", std::string(8 * kMiB, 'x'))));
+      const DataFile file,
+      DataFile::Open(dir.Write("f", std::string(8 * kMiB, 'x'))));
   const auto probe = [&](uint64_t offset, uint64_t size) {
     return ProbeResidency(file, offset, size, GetParam());
   };
@@ -45,9 +45,8 @@ TEST_P(ResidencyTest, FollowsEvictionAndReading) {
 
 TEST_P(ResidencyTest, ClipsToTheFileAndCountsTouchedPages) {
   TempDir dir;
-  ASSERT_OK_AND_ASSIGN(
-      const FileReader file,
-      FileReader::Open(dir.Write("f", std::string(10000, 'x'))));
+  ASSERT_OK_AND_ASSIGN(const DataFile file,
+                       DataFile::Open(dir.Write("f", std::string(10000, 'x'))));
   const auto pages = [&](uint64_t offset, uint64_t size) {
     return ProbeResidency(file, offset, size, GetParam()).total_pages;
   };

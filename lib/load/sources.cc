@@ -105,7 +105,7 @@ absl::StatusOr<OpenedSources> OpenSources(const LoadPlan& plan,
   OpenedSources sources;
   for (size_t i = 0; i < plan.paths.size(); ++i) {
     const std::string& path = plan.paths[i];
-    FF_ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path));
+    FF_ASSIGN_OR_RETURN(DataFile file, DataFile::Open(path));
     if (file.size_bytes() < needed[i]) {
       return absl::DataLossError(
           absl::StrCat(path, ": the file has ", file.size_bytes(),

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/load/data_file.h"
 #include "lib/load/direct_io.h"
-#include "lib/load/file_reader.h"
 #include "lib/load/file_system.h"
 #include "lib/load/plan.h"
 #include "lib/load/residency.h"
@@ -26,7 +26,7 @@ enum class PathPolicy {
 };
 
 struct OpenedFile {
-  FileReader buffered;
+  DataFile buffered;
   FileSystem file_system;
   std::optional<DirectFile> direct;  // empty: see `no_direct_reason`
   std::string no_direct_reason;

@@ -1,8 +1,9 @@
 // A file held open for positioned reads, with errors that say where.
 
-#ifndef LIB_LOAD_FILE_READER_H_
-#define LIB_LOAD_FILE_READER_H_
+#ifndef LIB_LOAD_DATA_FILE_H_
+#define LIB_LOAD_DATA_FILE_H_
 
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -17,33 +18,22 @@
 
 namespace firstframe {
 
-// Identity of a file's contents as far as stat() tells: a file that was
-// rewritten, truncated or replaced between two looks differs.
-struct FileIdentity {
-  uint64_t device = 0;
-  uint64_t inode = 0;
-  uint64_t size_bytes = 0;
-  int64_t modified_ns = 0;
-
-  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
-};
-
 // Movable. Reads are thread-safe: they carry their own offsets.
-class FileReader {
+class DataFile {
  public:
   // Opens a regular file (links are followed). Codes from errno, with the path;
   // InvalidArgument when it is not a regular file. With `direct`, opens with
   // O_DIRECT: offsets, sizes and addresses must then be aligned as
   // lib/load/direct_io.h says.
-  static absl::StatusOr<FileReader> Open(const std::string& path,
-                                         bool direct = false);
+  static absl::StatusOr<DataFile> Open(const std::string& path,
+                                       bool direct = false);
 
-  FileReader(FileReader&& other) noexcept
+  DataFile(DataFile&& other) noexcept
       : path_(std::move(other.path_)),
         fd_(std::exchange(other.fd_, -1)),
         identity_(other.identity_) {}
-  FileReader& operator=(FileReader&& other) noexcept;
-  ~FileReader();
+  DataFile& operator=(DataFile&& other) noexcept;
+  ~DataFile();
 
   // Fills `buffer` from `offset`. Interrupted and partial reads are continued;
   // the end of the file before the end of `buffer` is DataLoss with path,
@@ -60,21 +50,31 @@ class FileReader {
 
   const std::string& path() const { return path_; }
   int fd() const { return fd_; }
-  const FileIdentity& identity() const { return identity_; }
   uint64_t size_bytes() const { return identity_.size_bytes; }
 
   // The error for a read that ended early; io_uring reads report it too.
   absl::Status ShortRead(uint64_t offset, uint64_t wanted, uint64_t got) const;
 
  private:
-  FileReader(std::string path, int fd, FileIdentity identity)
+  // As far as stat() tells: a file that was rewritten, truncated or replaced
+  // between two looks differs.
+  struct Identity {
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    uint64_t size_bytes = 0;
+    int64_t modified_ns = 0;
+    bool operator==(const Identity&) const = default;
+  };
+  static Identity IdentityOf(const struct stat& info);
+
+  DataFile(std::string path, int fd, Identity identity)
       : path_(std::move(path)), fd_(fd), identity_(identity) {}
 
   std::string path_;
   int fd_ = -1;
-  FileIdentity identity_;
+  Identity identity_;
 };
 
 }  // namespace firstframe
 
-#endif  // LIB_LOAD_FILE_READER_H_
+#endif  // LIB_LOAD_DATA_FILE_H_

@@ -1,9 +1,8 @@
-#include "lib/load/file_reader.h"
+#include "lib/load/data_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +15,9 @@ namespace {
 // read(2) transfers at most this much at once on Linux, whatever is asked.
 constexpr size_t kMaxTransferBytes = 0x7ffff000;
 
-FileIdentity IdentityOf(const struct stat& info) {
+}  // namespace
+
+DataFile::Identity DataFile::IdentityOf(const struct stat& info) {
   return {.device = static_cast<uint64_t>(info.st_dev),
           .inode = static_cast<uint64_t>(info.st_ino),
           .size_bytes = static_cast<uint64_t>(info.st_size),
@@ -24,10 +25,7 @@ FileIdentity IdentityOf(const struct stat& info) {
               info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec};
 }
 
-}  // namespace
-
-absl::StatusOr<FileReader> FileReader::Open(const std::string& path,
-                                            bool direct) {
+absl::StatusOr<DataFile> DataFile::Open(const std::string& path, bool direct) {
   const int fd =
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (direct ? O_DIRECT : 0));
   if (fd < 0) {
@@ -44,10 +42,10 @@ absl::StatusOr<FileReader> FileReader::Open(const std::string& path,
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": expected a regular file"));
   }
-  return FileReader(path, fd, IdentityOf(info));
+  return DataFile(path, fd, IdentityOf(info));
 }
 
-FileReader& FileReader::operator=(FileReader&& other) noexcept {
+DataFile& DataFile::operator=(DataFile&& other) noexcept {
   if (this != &other) {
     if (fd_ >= 0) ::close(fd_);
     path_ = std::move(other.path_);
@@ -57,19 +55,19 @@ FileReader& FileReader::operator=(FileReader&& other) noexcept {
   return *this;
 }
 
-FileReader::~FileReader() {
+DataFile::~DataFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-absl::Status FileReader::ShortRead(uint64_t offset, uint64_t wanted,
-                                   uint64_t got) const {
+absl::Status DataFile::ShortRead(uint64_t offset, uint64_t wanted,
+                                 uint64_t got) const {
   return absl::DataLossError(absl::StrCat(
       path_, ": read ", got, " of ", wanted, " bytes at byte ", offset,
       "; the file had ", identity_.size_bytes, " bytes when it was opened"));
 }
 
-absl::Status FileReader::Read(uint64_t offset,
-                              absl::Span<std::byte> buffer) const {
+absl::Status DataFile::Read(uint64_t offset,
+                            absl::Span<std::byte> buffer) const {
   size_t done = 0;
   while (done < buffer.size()) {
     const ssize_t n = ::pread(fd_, buffer.data() + done,
@@ -87,8 +85,8 @@ absl::Status FileReader::Read(uint64_t offset,
   return absl::OkStatus();
 }
 
-absl::Status FileReader::ReadScattered(uint64_t offset,
-                                       absl::Span<iovec> parts) const {
+absl::Status DataFile::ReadScattered(uint64_t offset,
+                                     absl::Span<iovec> parts) const {
   while (!parts.empty()) {
     if (parts.front().iov_len == 0) {
       parts.remove_prefix(1);
@@ -121,12 +119,12 @@ absl::Status FileReader::ReadScattered(uint64_t offset,
   return absl::OkStatus();
 }
 
-absl::Status FileReader::CheckUnchanged() const {
+absl::Status DataFile::CheckUnchanged() const {
   struct stat info;
   if (::fstat(fd_, &info) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path_));
   }
-  const FileIdentity now = IdentityOf(info);
+  const Identity now = IdentityOf(info);
   if (now != identity_) {
     return absl::AbortedError(absl::StrCat(
         path_, ": the file changed while it was read: it had ",

@@ -1,4 +1,4 @@
-#include "lib/load/file_reader.h"
+#include "lib/load/data_file.h"
 
 #include <unistd.h>
 
@@ -26,11 +26,11 @@ std::string Counting(size_t size) {
   return text;
 }
 
-TEST(FileReader, ReadsAnyRange) {
+TEST(DataFile, ReadsAnyRange) {
   TempDir dir;
   const std::string text = Counting(10000);
-  ASSERT_OK_AND_ASSIGN(const FileReader file,
-                       FileReader::Open(dir.Write("f", text)));
+  ASSERT_OK_AND_ASSIGN(const DataFile file,
+                       DataFile::Open(dir.Write("f", text)));
   EXPECT_EQ(file.size_bytes(), 10000u);
   for (const size_t offset : {0u, 1u, 4095u, 9999u, 10000u}) {
     std::string got(10000 - offset, 'x');
@@ -42,10 +42,10 @@ TEST(FileReader, ReadsAnyRange) {
   }
 }
 
-TEST(FileReader, EndOfFileSaysWhereAndHowMuch) {
+TEST(DataFile, EndOfFileSaysWhereAndHowMuch) {
   TempDir dir;
-  ASSERT_OK_AND_ASSIGN(const FileReader file,
-                       FileReader::Open(dir.Write("short", Counting(100))));
+  ASSERT_OK_AND_ASSIGN(const DataFile file,
+                       DataFile::Open(dir.Write("short", Counting(100))));
   std::vector<std::byte> buffer(50);
   EXPECT_THAT(file.Read(70, absl::MakeSpan(buffer)),
               StatusIs(absl::StatusCode::kDataLoss,
@@ -53,11 +53,11 @@ TEST(FileReader, EndOfFileSaysWhereAndHowMuch) {
                              HasSubstr("at byte 70"))));
 }
 
-TEST(FileReader, ScattersOverMorePartsThanOneCallTakes) {
+TEST(DataFile, ScattersOverMorePartsThanOneCallTakes) {
   TempDir dir;
   const std::string text = Counting(30000);
-  ASSERT_OK_AND_ASSIGN(const FileReader file,
-                       FileReader::Open(dir.Write("f", text)));
+  ASSERT_OK_AND_ASSIGN(const DataFile file,
+                       DataFile::Open(dir.Write("f", text)));
   // 3000 parts of 0 to 9 bytes at a stride of 16.
   std::string arena(3000 * 16, '.');
   std::vector<iovec> parts;
@@ -73,35 +73,35 @@ TEST(FileReader, ScattersOverMorePartsThanOneCallTakes) {
   EXPECT_EQ(arena, expected);
 }
 
-TEST(FileReader, ScatteredReadPastTheEndIsAnError) {
+TEST(DataFile, ScatteredReadPastTheEndIsAnError) {
   TempDir dir;
-  ASSERT_OK_AND_ASSIGN(const FileReader file,
-                       FileReader::Open(dir.Write("f", Counting(10))));
+  ASSERT_OK_AND_ASSIGN(const DataFile file,
+                       DataFile::Open(dir.Write("f", Counting(10))));
   std::string buffer(20, '.');
   iovec parts[] = {{buffer.data(), 8}, {buffer.data() + 8, 8}};
   EXPECT_THAT(file.ReadScattered(0, parts),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("at byte 10")));
 }
 
-TEST(FileReader, RefusesWhatIsNoFile) {
+TEST(DataFile, RefusesWhatIsNoFile) {
   TempDir dir;
   EXPECT_THAT(
-      FileReader::Open(dir.path()),
+      DataFile::Open(dir.path()),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("regular file")));
-  EXPECT_THAT(FileReader::Open(dir.File("absent")),
+  EXPECT_THAT(DataFile::Open(dir.File("absent")),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("absent")));
 }
 
-TEST(FileReader, NoticesTruncationAndReplacement) {
+TEST(DataFile, NoticesTruncationAndReplacement) {
   TempDir dir;
   const std::string path = dir.Write("f", Counting(100));
-  ASSERT_OK_AND_ASSIGN(const FileReader file, FileReader::Open(path));
+  ASSERT_OK_AND_ASSIGN(const DataFile file, DataFile::Open(path));
   EXPECT_THAT(file.CheckUnchanged(), IsOk());
   ASSERT_EQ(::truncate(path.c_str(), 60), 0);
   EXPECT_THAT(file.CheckUnchanged(),
               StatusIs(absl::StatusCode::kAborted,
                        AllOf(HasSubstr("100 bytes"), HasSubstr("now 60"))));
-  ASSERT_OK_AND_ASSIGN(const FileReader again, FileReader::Open(path));
+  ASSERT_OK_AND_ASSIGN(const DataFile again, DataFile::Open(path));
   ASSERT_EQ(::rename(dir.Write("g", Counting(60)).c_str(), path.c_str()), 0);
   EXPECT_THAT(again.CheckUnchanged(),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("replaced")));
