@@ -16,6 +16,27 @@ bool IsError(const Finding& finding) {
 
 }  // namespace
 
+void FindingSink::Report(Severity severity, absl::string_view rule,
+                         std::optional<uint64_t> position,
+                         absl::string_view tensor, std::string found,
+                         absl::string_view expected) {
+  if (is_full()) {
+    ++*dropped_;
+    // An error must not hide behind a hundred warnings.
+    if (severity == Severity::kWarning || HasError(*findings_)) return;
+    findings_->pop_back();
+  }
+  Finding finding;
+  finding.severity = severity;
+  finding.rule = std::string(rule);
+  finding.path = path_;
+  finding.position = position;
+  finding.tensor = std::string(tensor);
+  finding.found = std::move(found);
+  finding.expected = std::string(expected);
+  findings_->push_back(std::move(finding));
+}
+
 std::string QuoteName(absl::string_view name) {
   std::string quoted;
   if (name.size() <= kMaxQuoted) {
@@ -31,6 +52,9 @@ std::string QuoteName(absl::string_view name) {
 
 std::string FindingMessage(const Finding& finding) {
   std::string message = finding.path;
+  if (!finding.link_target.empty()) {
+    absl::StrAppend(&message, " -> ", finding.link_target);
+  }
   if (finding.position.has_value()) {
     absl::StrAppend(&message, message.empty() ? "" : ": ", "byte ",
                     *finding.position);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,8 +26,9 @@ enum class Severity { kWarning, kError };
 
 struct Finding {
   Severity severity = Severity::kError;
-  std::string rule;  // a stable word for programs: "duplicate_name"
-  std::string path;  // the file it is about
+  std::string rule;         // a stable word for programs: "duplicate_name"
+  std::string path;         // the file it is about
+  std::string link_target;  // where it leads when it is a symbolic link
   std::optional<uint64_t> position;  // byte of that file; none for a whole file
   std::string tensor;                // its name, as it is in the file, or empty
   std::string found;
@@ -39,7 +41,48 @@ struct Finding {
 // breaks every entry the same way, and a hundred show it.
 inline constexpr size_t kMaxFindings = 100;
 
-// Returns "path: byte 12: tensor "x": found ..., expected ...".
+// Collects findings about one file, up to kMaxFindings of them.
+class FindingSink {
+ public:
+  // Appends to `*findings` and counts the rest in `*dropped`; both must outlive
+  // the sink.
+  FindingSink(absl::string_view path, std::vector<Finding>* findings,
+              size_t* dropped)
+      : path_(path), findings_(findings), dropped_(dropped) {}
+
+  // Whether further errors are only counted: spare the work of wording them.
+  bool is_full() const { return findings_->size() >= kMaxFindings; }
+
+  void Report(Severity severity, absl::string_view rule,
+              std::optional<uint64_t> position, absl::string_view tensor,
+              std::string found, absl::string_view expected);
+  void Error(absl::string_view rule, std::optional<uint64_t> position,
+             absl::string_view tensor, std::string found,
+             absl::string_view expected) {
+    Report(Severity::kError, rule, position, tensor, std::move(found),
+           expected);
+  }
+  void Warning(absl::string_view rule, std::optional<uint64_t> position,
+               absl::string_view tensor, std::string found,
+               absl::string_view expected) {
+    Report(Severity::kWarning, rule, position, tensor, std::move(found),
+           expected);
+  }
+
+ private:
+  const std::string path_;
+  std::vector<Finding>* const findings_;
+  size_t* const dropped_;
+};
+
+// Returns an error in strict mode and a warning in lenient mode.
+inline Severity StrictError(Strictness strictness) {
+  return strictness == Strictness::kStrict ? Severity::kError
+                                           : Severity::kWarning;
+}
+
+// Returns "path: byte 12: tensor "x": found ..., expected ...", and
+// "path -> target: ..." for a link.
 std::string FindingMessage(const Finding& finding);
 
 // Returns DataLoss with the first error's message and the number of further

@@ -14,7 +14,7 @@ namespace {
 // without hole or overlap, and that the buffer fills the file.
 class LayoutCheck {
  public:
-  LayoutCheck(const SafetensorsHeader& header, HeaderSink& sink)
+  LayoutCheck(const SafetensorsHeader& header, FindingSink& sink)
       : header_(header), sink_(sink) {}
 
   // Returns the end of the last tensor.
@@ -48,9 +48,8 @@ class LayoutCheck {
                                header_.data_offset + data_end, " bytes"),
                   absl::StrCat(data_end - present, " bytes more"));
     } else if (present > data_end) {
-      sink_.Report(strictness == Strictness::kStrict ? Severity::kError
-                                                     : Severity::kWarning,
-                   "trailing_bytes", header_.data_offset + data_end, "",
+      sink_.Report(StrictError(strictness), "trailing_bytes",
+                   header_.data_offset + data_end, "",
                    absl::StrCat(present - data_end,
                                 " bytes after the last tensor's data"),
                    absl::StrCat("the end of the file at byte ",
@@ -68,7 +67,7 @@ class LayoutCheck {
   }
 
   const SafetensorsHeader& header_;
-  HeaderSink& sink_;
+  FindingSink& sink_;
 };
 
 bool ByData(const SafetensorsTensor& a, const SafetensorsTensor& b) {
@@ -84,7 +83,7 @@ HeaderVerdict CheckSafetensorsHeader(absl::string_view path,
                                      uint64_t file_size,
                                      Strictness strictness) {
   HeaderVerdict verdict;
-  HeaderSink sink(path, &verdict);
+  FindingSink sink(path, &verdict.findings, &verdict.dropped_findings);
   const std::variant<uint64_t, Finding> prefix =
       CheckHeaderPrefix(path, start, file_size);
   if (const Finding* finding = std::get_if<Finding>(&prefix)) {

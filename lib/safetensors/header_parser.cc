@@ -32,27 +32,6 @@ std::string ExpectedDType(absl::string_view found) {
 
 }  // namespace
 
-void HeaderSink::Report(Severity severity, absl::string_view rule,
-                        uint64_t position, absl::string_view tensor,
-                        std::string found, absl::string_view expected) {
-  std::vector<Finding>& findings = verdict_->findings;
-  if (findings.size() >= kMaxFindings) {
-    ++verdict_->dropped_findings;
-    // An error must not hide behind a hundred warnings.
-    if (severity == Severity::kWarning || HasError(findings)) return;
-    findings.pop_back();
-  }
-  Finding finding;
-  finding.severity = severity;
-  finding.rule = std::string(rule);
-  finding.path = path_;
-  finding.position = position;
-  finding.tensor = std::string(tensor);
-  finding.found = std::move(found);
-  finding.expected = std::string(expected);
-  findings.push_back(std::move(finding));
-}
-
 bool HeaderParser::Refuse(absl::string_view rule, absl::string_view tensor) {
   const JsonCursor::Error& error = cursor_.error();
   sink_->Error(rule, error.position, tensor, error.found, error.expected);
@@ -73,10 +52,8 @@ void HeaderParser::Parse() {
   }
   cursor_.SkipSpace();
   if (cursor_.position() != kHeaderPrefixSize && !cursor_.at_end()) {
-    sink_->Report(strictness_ == Strictness::kStrict ? Severity::kError
-                                                     : Severity::kWarning,
-                  "leading_space", kHeaderPrefixSize, "",
-                  "white space before the header", "'{' at byte 8");
+    sink_->Report(StrictError(strictness_), "leading_space", kHeaderPrefixSize,
+                  "", "white space before the header", "'{' at byte 8");
   }
   if (!cursor_.Sees('{')) {
     RefuseNext("json_syntax", "", "'{'");
@@ -124,10 +101,8 @@ bool HeaderParser::CheckName(absl::string_view name, uint64_t position) {
                  absl::StrCat("one entry, which is at byte ", it->second));
   }
   if (absl::StrContains(name, '\0')) {
-    sink_->Report(strictness_ == Strictness::kStrict ? Severity::kError
-                                                     : Severity::kWarning,
-                  "nul_in_name", position, name, "a NUL in the name",
-                  "a name that C strings can hold");
+    sink_->Report(StrictError(strictness_), "nul_in_name", position, name,
+                  "a NUL in the name", "a name that C strings can hold");
   }
   return true;
 }
@@ -142,9 +117,8 @@ bool HeaderParser::ParseMetadata(uint64_t position) {
   if (cursor_.Sees('n')) {
     const uint64_t at = cursor_.position();
     if (!cursor_.SkipValue(1)) return Refuse("json_syntax", "");
-    sink_->Report(strictness_ == Strictness::kStrict ? Severity::kError
-                                                     : Severity::kWarning,
-                  "metadata_null", at, "", "__metadata__ of null",
+    sink_->Report(StrictError(strictness_), "metadata_null", at, "",
+                  "__metadata__ of null",
                   "an object of strings, or no __metadata__");
     return true;
   }

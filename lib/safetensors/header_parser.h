@@ -15,42 +15,12 @@
 
 namespace firstframe {
 
-// Collects findings about one file, up to kMaxFindings of them.
-class HeaderSink {
- public:
-  HeaderSink(absl::string_view path, HeaderVerdict* verdict)
-      : path_(path), verdict_(verdict) {}
-
-  // Whether further errors are only counted: spare the work of wording them.
-  bool is_full() const { return verdict_->findings.size() >= kMaxFindings; }
-
-  void Report(Severity severity, absl::string_view rule, uint64_t position,
-              absl::string_view tensor, std::string found,
-              absl::string_view expected);
-  void Error(absl::string_view rule, uint64_t position,
-             absl::string_view tensor, std::string found,
-             absl::string_view expected) {
-    Report(Severity::kError, rule, position, tensor, std::move(found),
-           expected);
-  }
-  void Warning(absl::string_view rule, uint64_t position,
-               absl::string_view tensor, std::string found,
-               absl::string_view expected) {
-    Report(Severity::kWarning, rule, position, tensor, std::move(found),
-           expected);
-  }
-
- private:
-  const std::string path_;
-  HeaderVerdict* const verdict_;
-};
-
 class HeaderParser {
  public:
   // Reads `json`, which begins at byte 8 of the file and is UTF-8, into
   // `*header` and `*sink`.
   HeaderParser(absl::string_view json, Strictness strictness,
-               SafetensorsHeader* header, HeaderSink* sink)
+               SafetensorsHeader* header, FindingSink* sink)
       : json_(json),
         strictness_(strictness),
         header_(header),
@@ -97,7 +67,7 @@ class HeaderParser {
   const absl::string_view json_;
   const Strictness strictness_;
   SafetensorsHeader* const header_;
-  HeaderSink* const sink_;
+  FindingSink* const sink_;
   JsonCursor cursor_;
   absl::flat_hash_map<absl::string_view, uint64_t> names_;  // to positions
   absl::flat_hash_map<absl::string_view, uint64_t> metadata_keys_;
