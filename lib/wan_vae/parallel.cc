@@ -1,0 +1,57 @@
+#include "lib/wan_vae/parallel.h"
+
+#include <algorithm>
+
+// Debian's oneDNN runs on libgomp. Entering the same team through libgomp's
+// ABI, which GCC's own #pragma omp compiles to, keeps one set of threads
+// whatever compiler builds this file (clang would bring a second OpenMP
+// runtime).
+extern "C" {
+void GOMP_parallel(void (*function)(void*), void* data, unsigned num_threads,
+                   unsigned flags);
+void omp_set_num_threads(int count);
+int omp_get_max_threads();
+int omp_get_num_procs();
+int omp_get_thread_num();
+int omp_get_num_threads();
+}
+
+namespace firstframe {
+namespace {
+
+struct Loop {
+  int64_t count;
+  absl::FunctionRef<void(int64_t, int64_t)> body;
+};
+
+void RunShare(void* data) {
+  const Loop& loop = *static_cast<const Loop*>(data);
+  const int64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
+  const int64_t begin = loop.count * thread / threads;
+  const int64_t end = loop.count * (thread + 1) / threads;
+  if (begin < end) loop.body(begin, end);
+}
+
+}  // namespace
+
+void SetComputeThreads(int count) {
+  static const int initial = omp_get_max_threads();
+  omp_set_num_threads(count > 0 ? count : initial);
+}
+
+int ComputeThreads() { return omp_get_max_threads(); }
+
+void ParallelFor(int64_t count, int64_t grain,
+                 absl::FunctionRef<void(int64_t, int64_t)> body) {
+  const int64_t shares =
+      std::max<int64_t>(1, count / std::max<int64_t>(1, grain));
+  const int64_t threads = std::min<int64_t>(shares, ComputeThreads());
+  if (threads <= 1) {
+    if (count > 0) body(0, count);
+    return;
+  }
+  Loop loop = {count, body};
+  GOMP_parallel(&RunShare, &loop, static_cast<unsigned>(threads), 0);
+}
+
+}  // namespace firstframe
