@@ -13,6 +13,7 @@ function grow(sample) {
     for (let up = parent, steps = 0; up; up = byId.get(up.parent_id)) {
       if (up === phase || ++steps > sample.phases.length) { parent = undefined; break; }
     }
+    phase.parent = parent;
     (parent ? parent.children : roots).push(phase);
   }
   const byStart = (a, b) => a.start_offset_ns - b.start_offset_ns;
@@ -59,7 +60,7 @@ function layOut(tree, lane) {
   const rows = [];
   for (const phase of tree.order) {
     if ((phase.lane ?? 0) !== lane) continue;
-    let row = 0;
+    let row = phase.parent && (phase.parent.lane ?? 0) === lane ? phase.parent.row + 1 : 0;
     while (rows[row]?.some((other) => phase.start_offset_ns < other.end_ns && other.start_offset_ns < phase.end_ns ||
                                       other.start_offset_ns === phase.start_offset_ns && other.end_ns >= phase.end_ns)) ++row;
     (rows[row] ||= []).push(phase);
@@ -122,7 +123,7 @@ function timeline(sample, tree) {
     svg.append(hatch);
     for (let tick = Math.ceil(view[0] / step) * step; tick <= view[1]; tick += step) {
       svg.append(ff.el('line', {class: 'grid', x1: x(tick), x2: x(tick), y1: 18, y2: y}));
-      svg.append(ff.el('text', {x: x(tick) + 3, y: 12}, ff.duration(tick)));
+      if (x(tick) < width - 56) svg.append(ff.el('text', {x: x(tick) + 3, y: 12}, ff.duration(tick)));
     }
     svg.append(body);
     svg.setAttribute('height', y + 4);
