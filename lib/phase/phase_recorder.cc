@@ -86,7 +86,7 @@ PhaseRecorder::PhaseRecorder(Options options)
 
 std::pair<int32_t, internal::PhaseLog*> PhaseRecorder::OpenLane(
     absl::string_view name, const PhaseAnchor& parent) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   Lane lane = {
       .description = {.name = std::string(name),
                       .pid = ::getpid(),
@@ -106,18 +106,18 @@ std::pair<int32_t, internal::PhaseLog*> PhaseRecorder::OpenLane(
 
 void PhaseRecorder::CloseLane() {
   const int64_t now_ns = NowNs();
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   --open_lanes_;
   end_ns_ = now_ns;
 }
 
 void PhaseRecorder::Add(MeasuredPhase phase) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   measured_.push_back(std::move(phase));
 }
 
 PhaseReport PhaseRecorder::Report(const absl::Status& interruption) const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   std::vector<Pending> pending;
   PhaseReport report;
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
