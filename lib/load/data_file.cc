@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,15 +16,15 @@ namespace {
 // read(2) transfers at most this much at once on Linux, whatever is asked.
 constexpr size_t kMaxTransferBytes = 0x7ffff000;
 
-}  // namespace
-
-DataFile::Identity DataFile::IdentityOf(const struct stat& info) {
+FileIdentity IdentityOf(const struct stat& info) {
   return {.device = static_cast<uint64_t>(info.st_dev),
           .inode = static_cast<uint64_t>(info.st_ino),
           .size_bytes = static_cast<uint64_t>(info.st_size),
           .modified_ns =
               info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec};
 }
+
+}  // namespace
 
 absl::StatusOr<DataFile> DataFile::Open(const std::string& path, bool direct) {
   const int fd =
@@ -124,7 +125,7 @@ absl::Status DataFile::CheckUnchanged() const {
   if (::fstat(fd_, &info) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path_));
   }
-  const Identity now = IdentityOf(info);
+  const FileIdentity now = IdentityOf(info);
   if (now != identity_) {
     return absl::AbortedError(absl::StrCat(
         path_, ": the file changed while it was read: it had ",

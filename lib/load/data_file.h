@@ -3,7 +3,6 @@
 #ifndef LIB_LOAD_DATA_FILE_H_
 #define LIB_LOAD_DATA_FILE_H_
 
-#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -15,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/base/file_reader.h"  // FileIdentity
 
 namespace firstframe {
 
@@ -56,23 +56,12 @@ class DataFile {
   absl::Status ShortRead(uint64_t offset, uint64_t wanted, uint64_t got) const;
 
  private:
-  // As far as stat() tells: a file that was rewritten, truncated or replaced
-  // between two looks differs.
-  struct Identity {
-    uint64_t device = 0;
-    uint64_t inode = 0;
-    uint64_t size_bytes = 0;
-    int64_t modified_ns = 0;
-    bool operator==(const Identity&) const = default;
-  };
-  static Identity IdentityOf(const struct stat& info);
-
-  DataFile(std::string path, int fd, Identity identity)
+  DataFile(std::string path, int fd, FileIdentity identity)
       : path_(std::move(path)), fd_(fd), identity_(identity) {}
 
   std::string path_;
   int fd_ = -1;
-  Identity identity_;
+  FileIdentity identity_;
 };
 
 }  // namespace firstframe
