@@ -45,6 +45,10 @@ bool HeaderParser::RefuseNext(absl::string_view rule, absl::string_view tensor,
 }
 
 void HeaderParser::Parse() {
+  // About what an entry takes; a smaller guess grows, a larger one costs little.
+  constexpr size_t kBytesPerEntry = 112;
+  header_->tensors.reserve(json_.size() / kBytesPerEntry);
+  names_.reserve(json_.size() / kBytesPerEntry);
   if (absl::StartsWith(json_, "\xEF\xBB\xBF")) {
     sink_->Error("byte_order_mark", cursor_.position(), "", "a byte order mark",
                  "'{'");
@@ -235,6 +239,7 @@ bool HeaderParser::ParseShape(Entry& entry, SafetensorsTensor& tensor) {
   }
   cursor_.Take('[');
   if (cursor_.Take(']')) return true;
+  tensor.shape.reserve(4);  // most have no more dimensions
   bool overflows = false;
   do {
     cursor_.SkipSpace();
