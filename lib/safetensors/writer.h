@@ -84,11 +84,6 @@ class SafetensorsWriter {
   std::vector<uint64_t> written_;  // bytes, by tensor
 };
 
-struct NamedTensor {
-  std::string name;
-  TensorView view;
-};
-
 // Writes `tensors` to `path`.
 absl::Status WriteSafetensors(const std::string& path,
                               absl::Span<const NamedTensor> tensors,

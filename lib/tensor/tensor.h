@@ -4,6 +4,7 @@
 #define LIB_TENSOR_TENSOR_H_
 
 #include <cstddef>
+#include <string>
 
 #include "absl/types/span.h"
 #include "lib/tensor/dtype.h"
@@ -18,6 +19,12 @@ struct TensorView {
   DType dtype = DType::kF32;
   Shape shape;
   absl::Span<const std::byte> bytes;
+};
+
+// A tensor under the name that a checkpoint gives it.
+struct NamedTensor {
+  std::string name;
+  TensorView view;
 };
 
 }  // namespace firstframe

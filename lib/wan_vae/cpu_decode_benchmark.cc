@@ -79,7 +79,8 @@ void BM_Matmul(benchmark::State& state) {
     std::fill(data, data + m->get_desc().get_size() / sizeof(float), 1.0f);
   }
   for (auto _ : state) {
-    matmul.execute(stream, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}});
+    matmul.execute(
+        stream, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}});
     stream.wait();
   }
   state.counters["gflop_per_s"] = benchmark::Counter(
@@ -107,7 +108,8 @@ void BM_Decode(benchmark::State& state) {
   state.counters["gflop_per_s"] = benchmark::Counter(
       1e-9 * flops, benchmark::Counter::kIsIterationInvariantRate);
   state.counters["gflop"] = 1e-9 * flops;
-  state.counters["workspace_mb"] = 1e-6 * static_cast<double>(model.WorkspaceBytes());
+  state.counters["workspace_mb"] =
+      1e-6 * static_cast<double>(model.WorkspaceBytes());
   if (state.range(0) == 2 && state.range(1) == 3 && state.range(2) == 6 &&
       state.range(3) == 10) {
     state.counters["flop_share"] = flops / kTorchFlops;

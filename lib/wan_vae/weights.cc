@@ -139,7 +139,7 @@ absl::StatusOr<std::vector<int>> MatchParameters(
     const auto found = parameter_of.find(tensor.name);
     if (found == parameter_of.end()) {
       unexpected.push_back(
-          absl::StrCat(tensor.name, " ", ShapeToString(tensor.data.shape)));
+          absl::StrCat(tensor.name, " ", ShapeToString(tensor.view.shape)));
       continue;
     }
     const ParameterSpec& spec = tree.parameters[found->second];
@@ -150,14 +150,14 @@ absl::StatusOr<std::vector<int>> MatchParameters(
       continue;
     }
     slot = t;
-    if (tensor.data.shape != spec.shape) {
+    if (tensor.view.shape != spec.shape) {
       mis_shaped.push_back(
-          absl::StrCat(tensor.name, " ", ShapeToString(tensor.data.shape),
+          absl::StrCat(tensor.name, " ", ShapeToString(tensor.view.shape),
                        " instead of ", ShapeToString(spec.shape)));
     }
-    if (!IsLoadable(tensor.data.dtype)) {
+    if (!IsLoadable(tensor.view.dtype)) {
       untyped.push_back(
-          absl::StrCat(tensor.name, " ", DTypeName(tensor.data.dtype)));
+          absl::StrCat(tensor.name, " ", DTypeName(tensor.view.dtype)));
     }
   }
   for (int i = 0; i < count; ++i) {

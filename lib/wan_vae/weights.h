@@ -16,20 +16,14 @@
 
 namespace firstframe {
 
-// A tensor of a checkpoint. `data.bytes` may be empty where only names and
-// shapes are matched.
-struct NamedTensor {
-  std::string name;
-  TensorView data;
-};
-
 // Returns the name that the original Wan repository gives to the parameter
 // called `diffusers_name`: "decoder.middle.0.residual.2.weight", as in
 // wan_2.1_vae.safetensors.
 std::string OriginalName(absl::string_view diffusers_name,
                          const WanVaeConfig& config);
 
-// Finds each parameter of `tree` among `tensors`, which follow either scheme:
+// Finds each parameter of `tree` among `tensors` (names, types and shapes; the
+// bytes may be absent), which follow either scheme:
 // result[i] is the position in `tensors` of tree.parameters[i]. InvalidArgument
 // when any tensor is missing, unexpected, mis-shaped, given twice or of a type
 // other than F64, F32, F16 and BF16, with all of them in one message.

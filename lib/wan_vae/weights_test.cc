@@ -110,8 +110,8 @@ TEST_F(MatchParametersTest, OriginalCheckpointMatches) {
 TEST_F(MatchParametersTest, ReportsEveryFaultAtOnce) {
   std::vector<NamedTensor> tensors = DiffusersTensors();
   tensors[0].name = "encoder.conv_inn.weight";  // unexpected, missing
-  tensors[1].data.shape = {97};                 // mis-shaped
-  tensors[2].data.dtype = DType::kI8;           // not a float
+  tensors[1].view.shape = {97};                 // mis-shaped
+  tensors[2].view.dtype = DType::kI8;           // not a float
   tensors.push_back(
       {"lora.up", {.dtype = DType::kF32, .shape = {4, 4}, .bytes = {}}});
   tensors.push_back(

@@ -1,0 +1,58 @@
+// From files on disk to a WanVae that can run, in steps that can be timed one
+// by one.
+
+#ifndef LIB_WAN_VAE_LOAD_WEIGHTS_H_
+#define LIB_WAN_VAE_LOAD_WEIGHTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/safetensors/checkpoint.h"
+#include "lib/tensor/host_tensor.h"
+#include "lib/wan_vae/config.h"
+#include "lib/wan_vae/module_tree.h"
+#include "lib/wan_vae/wan_vae.h"
+
+namespace firstframe {
+
+// Where a VAE lies and how it is built.
+struct VaeComponent {
+  std::string folder;       // holds config.json
+  std::string checkpoint;   // what Checkpoint::Open takes
+  std::string config_path;  // empty: none, the Wan 2.1 defaults are used
+  WanVaeConfig config;
+};
+
+// Finds the VAE that `path` means: a component folder (config.json beside the
+// weights), a pipeline folder with such a folder "vae" in it, or one
+// safetensors file. A file takes the config.json beside it, or, without one, is
+// a single-file checkpoint of the published model. NotFound, with what was
+// looked for; errors of ParseWanVaeConfig.
+absl::StatusOr<VaeComponent> FindVaeComponent(const std::string& path);
+
+// The tensors of a checkpoint that are a model's parameters, in host memory.
+struct VaeWeights {
+  Checkpoint checkpoint;
+  std::vector<HostTensor> values;  // by ModuleTree::parameters, type as stored
+  uint64_t size_bytes = 0;
+};
+
+// Checks the headers against the model (see MatchParameters), then reads every
+// tensor, on all compute threads (lib/wan_vae/parallel.h). Nothing is read when
+// anything is wrong. Errors name `checkpoint`.
+absl::StatusOr<VaeWeights> ReadVaeWeights(const std::string& checkpoint,
+                                          const WanVaeConfig& config,
+                                          const ModuleTree& tree);
+
+// Converts and stores every tensor, on all compute threads.
+absl::Status AssignVaeWeights(const VaeWeights& weights, WanVae& model);
+
+// All of it: AllocateParameters, ReadVaeWeights, AssignVaeWeights, Finalize.
+absl::Status LoadVaeWeights(const std::string& checkpoint, WanVae& model);
+
+}  // namespace firstframe
+
+#endif  // LIB_WAN_VAE_LOAD_WEIGHTS_H_
