@@ -132,8 +132,8 @@ class CudaRuntime final : public Runtime {
 
   absl::StatusOr<void*> Allocate(size_t size_bytes) override {
     void* pointer = nullptr;
-    return Allocated(cudaMalloc(&pointer, size_bytes), pointer, size_bytes,
-                     "cudaMalloc");
+    const cudaError_t error = cudaMalloc(&pointer, size_bytes);
+    return Allocated(error, pointer, size_bytes, "cudaMalloc");
   }
 
   absl::Status Free(void* pointer) override {
@@ -144,8 +144,9 @@ class CudaRuntime final : public Runtime {
   absl::StatusOr<void*> AllocateAsync(size_t size_bytes,
                                       StreamHandle stream) override {
     void* pointer = nullptr;
-    return Allocated(cudaMallocAsync(&pointer, size_bytes, ToStream(stream)),
-                     pointer, size_bytes, "cudaMallocAsync");
+    const cudaError_t error =
+        cudaMallocAsync(&pointer, size_bytes, ToStream(stream));
+    return Allocated(error, pointer, size_bytes, "cudaMallocAsync");
   }
 
   absl::Status FreeAsync(void* pointer, StreamHandle stream) override {
@@ -155,8 +156,9 @@ class CudaRuntime final : public Runtime {
 
   absl::StatusOr<void*> AllocatePinned(size_t size_bytes) override {
     void* pointer = nullptr;
-    return Allocated(cudaHostAlloc(&pointer, size_bytes, cudaHostAllocPortable),
-                     pointer, size_bytes, "cudaHostAlloc");
+    const cudaError_t error =
+        cudaHostAlloc(&pointer, size_bytes, cudaHostAllocPortable);
+    return Allocated(error, pointer, size_bytes, "cudaHostAlloc");
   }
 
   absl::Status FreePinned(void* pointer) override {
@@ -264,6 +266,8 @@ class CudaRuntime final : public Runtime {
   }
 
  private:
+  // Takes the pointer's value: call it after the allocation, not around it, as
+  // the order in which arguments are evaluated is the compiler's.
   static absl::StatusOr<void*> Allocated(cudaError_t error, void* pointer,
                                          size_t size_bytes,
                                          absl::string_view call) {
