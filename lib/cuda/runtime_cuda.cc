@@ -30,6 +30,10 @@ std::string FormatUuid(const cudaUUID_t& uuid) {
                       hex.substr(20));
 }
 
+std::string Hex(const void* pointer) {
+  return absl::StrCat("0x", absl::Hex(reinterpret_cast<uintptr_t>(pointer)));
+}
+
 // Zero when the device has no such attribute.
 int64_t Attribute(cudaDeviceAttr attribute, int ordinal) {
   int value = 0;
@@ -180,10 +184,13 @@ class CudaRuntime final : public Runtime {
   }
 
   absl::Status CopyAsync(const Copy& copy, StreamHandle stream) override {
-    FF_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(copy.to, copy.from, copy.size_bytes,
-                                            cudaMemcpyDefault,
-                                            ToStream(stream)));
-    return absl::OkStatus();
+    const cudaError_t error =
+        cudaMemcpyAsync(copy.to, copy.from, copy.size_bytes, cudaMemcpyDefault,
+                        ToStream(stream));
+    if (error == cudaSuccess) return absl::OkStatus();
+    return ToStatus(error, absl::StrCat("cudaMemcpyAsync of ", copy.size_bytes,
+                                        " bytes from ", Hex(copy.from), " to ",
+                                        Hex(copy.to)));
   }
 
   absl::Status CopyBatchAsync(absl::Span<const Copy> copies,
