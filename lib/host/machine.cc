@@ -59,11 +59,11 @@ double CgroupCpus(const std::string& root) {
   return quota / period;
 }
 
-void StringOrNull(const std::string& value, JsonWriter* json) {
+void StringOrNull(const std::string& value, JsonWriter& json) {
   if (value.empty()) {
-    json->Null();
+    json.Null();
   } else {
-    json->String(value);
+    json.String(value);
   }
 }
 
@@ -93,27 +93,27 @@ Machine ReadMachine(const std::string& root) {
   return machine;
 }
 
-void WriteJson(const Machine& machine, JsonWriter* json) {
-  json->BeginObject();
-  json->Key("operating_system");
+void WriteJson(const Machine& machine, JsonWriter& json) {
+  json.BeginObject();
+  json.Key("operating_system");
   StringOrNull(machine.operating_system, json);
-  json->Key("kernel");
+  json.Key("kernel");
   StringOrNull(machine.kernel, json);
-  json->Key("cpu_model");
+  json.Key("cpu_model");
   StringOrNull(machine.cpu_model, json);
-  json->Key("logical_cpus").Int(machine.logical_cpus);
-  json->Key("usable_cpus").Int(machine.usable_cpus);
-  json->Key("cgroup_cpus");
+  json.Key("logical_cpus").Int(machine.logical_cpus);
+  json.Key("usable_cpus").Int(machine.usable_cpus);
+  json.Key("cgroup_cpus");
   if (machine.cgroup_cpus > 0) {
-    json->Double(machine.cgroup_cpus);
+    json.Double(machine.cgroup_cpus);
   } else {
-    json->Null();
+    json.Null();
   }
-  json->Key("memory_bytes").Int(machine.memory_bytes);
-  json->Key("cpu_frequency_governor");
+  json.Key("memory_bytes").Int(machine.memory_bytes);
+  json.Key("cpu_frequency_governor");
   StringOrNull(machine.governor, json);
-  json->Key("is_virtual").Bool(machine.is_virtual);
-  json->EndObject();
+  json.Key("is_virtual").Bool(machine.is_virtual);
+  json.EndObject();
 }
 
 }  // namespace firstframe

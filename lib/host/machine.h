@@ -28,7 +28,7 @@ struct Machine {
 Machine ReadMachine(const std::string& root = "");
 
 // Writes the members as one JSON object; unknown ones are null.
-void WriteJson(const Machine& machine, JsonWriter* json);
+void WriteJson(const Machine& machine, JsonWriter& json);
 
 }  // namespace firstframe
 

@@ -37,7 +37,7 @@ TEST(Machine, UnknownIsNull) {
   EXPECT_EQ(machine.cgroup_cpus, 0);
   std::string text;
   JsonWriter json(&text);
-  WriteJson(machine, &json);
+  WriteJson(machine, json);
   EXPECT_NE(text.find("\"cpu_model\":null"), std::string::npos) << text;
   EXPECT_NE(text.find("\"cgroup_cpus\":null"), std::string::npos) << text;
 }
