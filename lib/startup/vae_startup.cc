@@ -1,0 +1,234 @@
+#include "lib/startup/vae_startup.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "lib/base/status_macros.h"
+#include "lib/cuda/runtime.h"
+#include "lib/phase/phase.h"
+#include "lib/startup/cache_state.h"
+#include "lib/startup/fingerprint.h"
+#include "lib/startup/latents.h"
+#include "lib/startup/rendezvous.h"
+#include "lib/wan_vae/cpu_wan_vae.h"
+#include "lib/wan_vae/load_weights.h"
+#include "lib/wan_vae/parallel.h"
+
+namespace firstframe {
+namespace {
+
+OutputFacts Describe(const FloatTensor& output) {
+  OutputFacts facts = {.shape = output.shape, .is_finite = true};
+  facts.min = std::numeric_limits<double>::infinity();
+  facts.max = -facts.min;
+  double sum = 0;
+  for (const float value : output.values) {
+    facts.is_finite = facts.is_finite && std::isfinite(value);
+    facts.min = std::min<double>(facts.min, value);
+    facts.max = std::max<double>(facts.max, value);
+    sum += value;
+  }
+  facts.mean = sum / static_cast<double>(output.values.size());
+  return facts;
+}
+
+// The steps share this; each fills in what it finds out.
+class Startup {
+ public:
+  explicit Startup(const VaeStartupOptions& options) : options_(options) {
+    result_.context.synchronize = options.synchronize;
+    result_.context.math = "fp32";
+    result_.sample.cache.requested = options.requested_cache;
+    result_.checkpoint.is_synthetic = options.is_synthetic;
+  }
+
+  VaeStartupResult Run() {
+    result_.status = RunPhases();
+    if (!result_.checkpoint.files.empty()) {
+      NoteCache(&result_.sample.cache.resident_after);
+    }
+    if (vae_ != nullptr) {
+      result_.sample.parameter_bytes = vae_->ParameterBytes();
+      result_.sample.workspace_bytes = vae_->WorkspaceBytes();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status RunPhases() {
+    FF_RETURN_IF_ERROR(
+        RunPhase("library_load", [&] { return LoadLibraries(); }));
+    FF_RETURN_IF_ERROR(RunPhase("device_setup", [&] { return SetUpDevice(); }));
+    FF_RETURN_IF_ERROR(
+        RunPhase("process_group_setup", [&] { return SetUpProcessGroup(); }));
+    FF_RETURN_IF_ERROR(
+        RunPhase("checkpoint_residency", [&] { return InspectCheckpoint(); }));
+    FF_RETURN_IF_ERROR(
+        RunPhase("component.vae", [&] { return LoadComponent(); }));
+    DescribeCheckpoint();
+    FF_ASSIGN_OR_RETURN(result_.output, Decode("first_decode"));
+    result_.sample.output = Describe(*result_.output);
+    for (int i = 0; i < options_.warm_decodes; ++i) {
+      const int64_t start_ns = MonotonicClock::Get().NowNs();
+      FF_RETURN_IF_ERROR(Decode("warm_decode").status());
+      result_.sample.warm_decode_ns.push_back(MonotonicClock::Get().NowNs() -
+                                              start_ns);
+    }
+    return absl::OkStatus();
+  }
+
+  // Before the first byte is read: which files, how much of them is cached.
+  absl::Status InspectCheckpoint();
+  void NoteCache(std::optional<double>* share);
+
+  absl::Status LoadLibraries();
+  absl::Status SetUpDevice();
+  absl::Status SetUpProcessGroup();
+  absl::Status LoadComponent();
+  void DescribeCheckpoint();
+  absl::StatusOr<FloatTensor> MakeLatents();
+
+  absl::StatusOr<FloatTensor> Decode(absl::string_view phase) {
+    return RunPhase(phase, [&] {
+      RunOptions run;
+      run.observer = options_.observer;
+      run.is_cancelled = options_.is_cancelled;
+      if (options_.progress) {
+        run.progress = [&](double done) { options_.progress(phase, done); };
+      }
+      return vae_->Decode(ViewOf(latents_), run);
+    });
+  }
+
+  const VaeStartupOptions& options_;
+  VaeStartupResult result_;
+  VaeComponent component_;
+  FloatTensor latents_;
+  std::unique_ptr<WanVae> vae_;
+  std::optional<Checkpoint> checkpoint_;
+};
+
+void Startup::NoteCache(std::optional<double>* share) {
+  const Residency residency = ProbeFiles(result_.checkpoint.files);
+  *share = residency.fraction();
+  result_.sample.cache.method = residency.method;
+  result_.sample.cache.unknown_reason = residency.unknown_reason;
+}
+
+absl::Status Startup::InspectCheckpoint() {
+  FF_ASSIGN_OR_RETURN(result_.checkpoint.files, VaeFiles(options_.model_path));
+  NoteCache(&result_.sample.cache.resident_before);
+  return absl::OkStatus();
+}
+
+void Startup::DescribeCheckpoint() {
+  CheckpointFacts& facts = result_.checkpoint;
+  facts.path = component_.checkpoint;
+  facts.size_bytes = 0;
+  facts.tensors = static_cast<int64_t>(checkpoint_->entries().size());
+  for (const CheckpointFile& file : checkpoint_->files()) {
+    facts.size_bytes += static_cast<int64_t>(file.identity.size_bytes);
+  }
+  for (const ParameterSpec& parameter : vae_->tree().parameters) {
+    facts.parameters += *CheckedNumElements(parameter.shape);
+  }
+  facts.fingerprint = FingerprintCheckpoint(*checkpoint_, component_.config);
+}
+
+absl::Status Startup::LoadLibraries() {
+  // oneDNN is linked, so its loading is a part of process.exec. On a GPU the
+  // driver is opened here, and nothing of it before.
+  if (options_.device.kind == cuda::DeviceKind::kCpu) return absl::OkStatus();
+  const absl::StatusOr<cuda::Versions> versions =
+      cuda::GetRuntime().GetVersions();
+  if (versions.ok() && versions->driver > 0) {
+    result_.context.runtime.emplace_back(
+        "cuda_driver", cuda::VersionToString(versions->driver));
+    result_.context.runtime.emplace_back(
+        "cuda_runtime", cuda::VersionToString(versions->runtime));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Startup::SetUpDevice() {
+  result_.sample.cuda_initialized_before_device_setup =
+      cuda::GetRuntime().HasContext(options_.device.ordinal);
+  FF_ASSIGN_OR_RETURN(const cuda::DeviceSpec device,
+                      cuda::ResolveDevice(options_.device));
+  if (device.kind == cuda::DeviceKind::kCuda) {
+    return absl::UnimplementedError(
+        "the Wan VAE has no CUDA backend in this build; use --device=cpu");
+  }
+  result_.context.device = cuda::DeviceSpecToString(device);
+  SetComputeThreads(options_.threads);
+  result_.context.threads = ComputeThreads();
+  return absl::OkStatus();
+}
+
+absl::Status Startup::SetUpProcessGroup() {
+  FF_ASSIGN_OR_RETURN(result_.sample.rendezvous,
+                      ChooseRendezvous(options_.launch));
+  return absl::OkStatus();
+}
+
+absl::Status Startup::LoadComponent() {
+  FF_RETURN_IF_ERROR(RunPhase("vae.construct", [&]() -> absl::Status {
+    FF_ASSIGN_OR_RETURN(component_, FindVaeComponent(options_.model_path));
+    FF_ASSIGN_OR_RETURN(latents_, MakeLatents());
+    result_.context.latent_shape = latents_.shape;
+    FF_ASSIGN_OR_RETURN(
+        vae_,
+        BuildCpuWanVae(component_.config, {.threads = result_.context.threads,
+                                           .likely_height = latents_.shape[3],
+                                           .likely_width = latents_.shape[4]}));
+    return absl::OkStatus();
+  }));
+  FF_RETURN_IF_ERROR(RunPhase("vae.device_transfer",
+                              [&] { return vae_->AllocateParameters(); }));
+  absl::StatusOr<VaeWeights> weights =
+      RunPhase("vae.checkpoint_read", [&](ScopedPhase& phase) {
+        absl::StatusOr<VaeWeights> read = ReadVaeWeights(
+            component_.checkpoint, component_.config, vae_->tree());
+        if (read.ok()) phase.SetAttribute("read_bytes", read->size_bytes);
+        return read;
+      });
+  FF_RETURN_IF_ERROR(weights.status());
+  FF_RETURN_IF_ERROR(RunPhase("vae.weight_assignment", [&] {
+    return AssignVaeWeights(*weights, *vae_);
+  }));
+  FF_RETURN_IF_ERROR(RunPhase("vae.finalize", [&] {
+    // The file's copy is of no more use.
+    weights->values.clear();
+    return vae_->Finalize();
+  }));
+  checkpoint_ = std::move(weights->checkpoint);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FloatTensor> Startup::MakeLatents() {
+  if (!options_.latent_file.empty()) {
+    result_.context.latent_source = options_.latent_file;
+    return ReadLatents(component_.config, options_.latent_file);
+  }
+  result_.context.latent_source = absl::StrCat("seed ", options_.seed);
+  absl::StatusOr<Shape> shape =
+      options_.latent_shape.empty()
+          ? LatentShapeOfVideo(component_.config, options_.video.frames,
+                               options_.video.height, options_.video.width)
+          : ParseLatentShape(component_.config, options_.latent_shape);
+  FF_RETURN_IF_ERROR(shape.status());
+  return SeededLatents(*shape, options_.seed);
+}
+
+}  // namespace
+
+VaeStartupResult RunVaeStartup(const VaeStartupOptions& options) {
+  return Startup(options).Run();
+}
+
+}  // namespace firstframe

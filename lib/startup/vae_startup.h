@@ -1,0 +1,69 @@
+// One startup of a Wan VAE, phase by phase: libraries, device, process group,
+// component, first decode.
+
+#ifndef LIB_STARTUP_VAE_STARTUP_H_
+#define LIB_STARTUP_VAE_STARTUP_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "lib/cuda/device.h"
+#include "lib/dist/launch.h"
+#include "lib/phase/phase_recorder.h"
+#include "lib/startup/startup_report.h"
+#include "lib/wan_vae/observer.h"
+#include "lib/wan_vae/tiling.h"
+
+namespace firstframe {
+
+struct VideoSize {
+  int64_t frames = 9;
+  int64_t height = 128;
+  int64_t width = 192;
+};
+
+struct VaeStartupOptions {
+  // A component folder, a pipeline folder, or a .safetensors file
+  // (lib/wan_vae/load_weights.h).
+  std::string model_path;
+  bool is_synthetic = false;
+  cuda::DeviceSpec device;
+  int threads = 0;           // 0: every CPU this process may use
+  bool synchronize = false;  // for the report; the recorder does it
+  Launch launch;
+  // What is decoded: the file, else the shape, else the video's shape.
+  std::string latent_file;
+  std::string latent_shape;  // "1x16x3x60x104"
+  VideoSize video;
+  uint64_t seed = 0;
+  int warm_decodes = 0;
+  std::string requested_cache = "as_is";  // for the report only
+  ActivationObserver* observer = nullptr;
+  // Called with the phase that runs and the share of it that is done.
+  std::function<void(absl::string_view phase, double done)> progress;
+  std::function<bool()> is_cancelled;
+};
+
+// Everything is filled in as far as the run came.
+struct VaeStartupResult {
+  absl::Status status;
+  StartupContext context;  // of this run; command and machine stay empty
+  CheckpointFacts checkpoint;
+  StartupSample sample;               // phases, start and usage stay empty
+  std::optional<FloatTensor> output;  // the first decode's
+};
+
+// Runs the startup on this thread, whose phases go to the collector that the
+// caller has opened: library_load, device_setup, process_group_setup,
+// checkpoint_residency, component.vae (vae.construct, vae.device_transfer,
+// vae.checkpoint_read, vae.weight_assignment, vae.finalize), first_decode,
+// warm_decode each time.
+VaeStartupResult RunVaeStartup(const VaeStartupOptions& options);
+
+}  // namespace firstframe
+
+#endif  // LIB_STARTUP_VAE_STARTUP_H_

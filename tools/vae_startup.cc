@@ -1,0 +1,164 @@
+// vae_startup: where the time goes between exec and the first decoded frame.
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "lib/base/status_macros.h"
+#include "lib/cli/input.h"
+#include "lib/cli/interrupt.h"
+#include "lib/cli/tool.h"
+#include "lib/startup/startup_command.h"
+
+ABSL_FLAG(std::string, model_path, "",
+          "{PATH} Component folder, pipeline folder with vae/, or one "
+          ".safetensors file. Without it a small synthetic checkpoint is made "
+          "and kept in the user's cache folder.");
+ABSL_FLAG(std::string, device, "auto",
+          "{auto|cpu|cuda[:N]} Where to run; auto is the first GPU, else the "
+          "CPU.");
+ABSL_FLAG(int, threads, 0, "CPU threads; 0 is every CPU the process may use.");
+ABSL_FLAG(bool, synchronize, false,
+          "Wait for the device at both ends of every phase. Changes what "
+          "overlaps with what.");
+ABSL_FLAG(int, frames, 9, "Frames to decode: 1 + 4k.");
+ABSL_FLAG(int, height, 128, "Rows of a frame, in pixels; a multiple of 8.");
+ABSL_FLAG(int, width, 192, "Columns of a frame, in pixels; a multiple of 8.");
+ABSL_FLAG(std::string, latent_shape, "",
+          "{BxCxTxHxW} Latent shape, instead of frames, height and width.");
+ABSL_FLAG(std::string, latent, "",
+          "{FILE} Decode tensor 'latent' of this .safetensors file.");
+ABSL_FLAG(uint64_t, seed, 0, "Seed of the latent that is made otherwise.");
+ABSL_FLAG(int, warm_decodes, 0, "Decodes after the first one.");
+ABSL_FLAG(int, runs, 1,
+          "Independent processes, one after the other; the result has minimum, "
+          "median and 95th percentile of each phase.");
+ABSL_FLAG(std::string, cache, "as_is",
+          "State of the checkpoint in the page cache before each run. cold: "
+          "evicted, and proven so, or the run is refused.");
+ABSL_FLAG(std::string, tensor_output, "",
+          "{FILE} Write the decoded frames: .safetensors, .npy, or .pt for "
+          "torch.load.");
+ABSL_FLAG(std::string, compare, "",
+          "{FILE} Compare the decoded frames with tensor 'sample' of this "
+          ".safetensors or .npy file of another run; exit 1 when they differ.");
+ABSL_FLAG(double, rtol, 1e-4, "Tolerance of --compare: relative to |FILE|.");
+ABSL_FLAG(double, atol, 1e-5, "Tolerance of --compare: absolute.");
+ABSL_FLAG(std::string, trace_out, "",
+          "{FILE} Write the phases as a Perfetto trace (ui.perfetto.dev).");
+ABSL_FLAG(std::string, html, "", "{FILE} Write the phases as one HTML page.");
+
+namespace firstframe {
+namespace {
+
+cli::Tool Describe() {
+  return {
+      .name = "vae_startup",
+      .summary =
+          "Shows where the time goes between exec and the first decoded "
+          "frame of a Wan VAE.",
+      .description =
+          "Loads a Wan 2.1 VAE (diffusers' AutoencoderKLWan) and decodes one "
+          "latent, recording each phase. A parent's time includes its "
+          "children's. --runs and --cache=warm|cold start processes of their "
+          "own, so that each begins the same way.",
+      .formats = {cli::Format::kText, cli::Format::kJson},
+      .has_color = true,
+      .groups =
+          {{"Model", {"model_path", "device", "threads", "synchronize"}},
+           {"Input",
+            {"frames", "height", "width", "latent_shape", "latent", "seed"}},
+           {"Measurement", {"warm_decodes", "runs", "cache"}},
+           {"Results",
+            {"tensor_output", "compare", "rtol", "atol", "trace_out", "html"}}},
+      .choices = {{"cache", {"as_is", "warm", "cold"}}},
+      .exits = {{cli::Exit::kFinding,
+                 "the decoded frames differ from --compare, or hold NaN or "
+                 "infinity"},
+                {cli::Exit::kTrouble,
+                 "a phase failed or was interrupted (the report is still "
+                 "written), wrong usage, or output that could not be written"}},
+      .environment =
+          {{"RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT",
+            "A launcher's rendezvous, which is kept; Open MPI's and Slurm's "
+            "variables are understood too. Without one a free local port is "
+            "picked."},
+           {"XDG_CACHE_HOME", "Where the synthetic checkpoint is kept."}},
+      .examples =
+          {{"vae_startup", "Profiles the small synthetic checkpoint."},
+           {"vae_startup --model_path=Wan2.1-T2V-1.3B-Diffusers --runs=5 "
+            "--cache=cold",
+            "Five cold starts of a real one."},
+           {"vae_startup --format=json | jq .samples[0].phases",
+            "The phases as data."}},
+  };
+}
+
+absl::StatusOr<StartupCommand> CommandFromFlags() {
+  StartupCommand command;
+  command.model_path = cli::ResolvePath(absl::GetFlag(FLAGS_model_path));
+  FF_ASSIGN_OR_RETURN(command.device,
+                      cuda::ParseDeviceSpec(absl::GetFlag(FLAGS_device)));
+  command.threads = absl::GetFlag(FLAGS_threads);
+  command.synchronize = absl::GetFlag(FLAGS_synchronize);
+  command.video = {.frames = absl::GetFlag(FLAGS_frames),
+                   .height = absl::GetFlag(FLAGS_height),
+                   .width = absl::GetFlag(FLAGS_width)};
+  command.latent_shape = absl::GetFlag(FLAGS_latent_shape);
+  command.latent_file = cli::ResolvePath(absl::GetFlag(FLAGS_latent));
+  command.seed = absl::GetFlag(FLAGS_seed);
+  command.warm_decodes = absl::GetFlag(FLAGS_warm_decodes);
+  command.runs = absl::GetFlag(FLAGS_runs);
+  command.cache = absl::GetFlag(FLAGS_cache);
+  command.tensor_output = cli::ResolvePath(absl::GetFlag(FLAGS_tensor_output));
+  command.compare = cli::ResolvePath(absl::GetFlag(FLAGS_compare));
+  command.rtol = absl::GetFlag(FLAGS_rtol);
+  command.atol = absl::GetFlag(FLAGS_atol);
+  command.trace_out = cli::ResolvePath(absl::GetFlag(FLAGS_trace_out));
+  command.html = cli::ResolvePath(absl::GetFlag(FLAGS_html));
+  if (const absl::Status status = ValidateStartupCommand(command);
+      !status.ok()) {
+    return cli::UsageError(status.message());
+  }
+  return command;
+}
+
+// Set by a command of several runs for each of them.
+std::optional<int64_t> LaunchTime() {
+  const char* const text = std::getenv(kLaunchTimeVariable);
+  int64_t ns = 0;
+  if (text == nullptr || !absl::SimpleAtoi(text, &ns)) return std::nullopt;
+  return ns;
+}
+
+// Held from the first line of main until the report.
+std::optional<ProcessStart> g_process_start;
+
+absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
+  if (!arguments.empty()) {
+    return cli::UsageError("expected flags only; the model is --model_path");
+  }
+  FF_ASSIGN_OR_RETURN(StartupCommand command, CommandFromFlags());
+  command.start = g_process_start;
+  command.is_launched = LaunchTime().has_value();
+  cli::CatchInterrupts();
+  const auto variable = [](absl::string_view name) {
+    const char* const value = std::getenv(std::string(name).c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+  return RunStartupCommand(command, variable, io);
+}
+
+}  // namespace
+}  // namespace firstframe
+
+int main(int argc, char** argv) {
+  firstframe::g_process_start =
+      firstframe::ReadProcessStart(firstframe::LaunchTime());
+  return firstframe::cli::Main(argc, argv, firstframe::Describe(),
+                               firstframe::Run);
+}
