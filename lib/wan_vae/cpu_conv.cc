@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/check.h"
+#include "lib/wan_vae/parallel.h"
+#include "lib/wan_vae/weight_layout.h"
 
 namespace firstframe {
 namespace {
@@ -14,6 +16,9 @@ namespace {
 using dnnl::memory;
 using Tag = memory::format_tag;
 constexpr auto kF32 = memory::data_type::f32;
+
+// Work for which another thread pays: some 20 microseconds of one core.
+constexpr int64_t kFlopsPerThread = 2'000'000;
 
 // oneDNN pads channels to this many.
 constexpr int64_t kVectorChannels = 16;
@@ -27,6 +32,44 @@ memory::desc ChannelsLast(int64_t batch, int64_t channels, int64_t frames,
 memory::dims WeightDims(const ConvLayer& layer) {
   return {layer.out_channels, layer.in_channels, layer.kernel[0],
           layer.kernel[1], layer.kernel[2]};
+}
+
+memory::desc PlainWeights(const ConvLayer& layer) {
+  return memory::desc(WeightDims(layer), kF32, Tag::oidhw);
+}
+
+WeightShape PackedShape(const ConvLayer& layer) {
+  return {.out = layer.out_channels,
+          .in = layer.in_channels,
+          .taps = layer.kernel[0] * layer.kernel[1] * layer.kernel[2]};
+}
+
+// Returns the block of `desc` when it is the layout of weight_layout.h, else 0.
+int64_t PackedBlock(const memory::desc& desc, const ConvLayer& layer) {
+  const auto& format = desc.data.format_desc.blocking;
+  if (desc.data.format_kind != dnnl_blocked || format.inner_nblks != 1 ||
+      format.inner_idxs[0] != 0 || desc.data.offset0 != 0 ||
+      desc.data.extra.flags != 0) {
+    return 0;
+  }
+  const int64_t block = format.inner_blks[0];
+  // Outermost first: out / block, time, height, width, in, block.
+  const auto& k = layer.kernel;
+  const int64_t in = block, width = in * layer.in_channels;
+  const int64_t height = width * k[2], time = height * k[1], out = time * k[0];
+  const int64_t expected[] = {out, in, time, height, width};
+  for (int axis = 0; axis < 5; ++axis) {
+    // An axis of one element may have any stride.
+    const bool is_single = axis > 0 && desc.data.dims[axis] == 1;
+    if (!is_single && format.strides[axis] != expected[axis]) return 0;
+  }
+  const bool is_whole = static_cast<int64_t>(desc.get_size() / sizeof(float)) ==
+                        PackedWeightSize(PackedShape(layer), block);
+  return block % kVectorChannels == 0 && is_whole ? block : 0;
+}
+
+float* Data(const memory& memory) {
+  return static_cast<float*>(memory.get_data_handle());
 }
 
 }  // namespace
@@ -100,7 +143,16 @@ memory CpuConv::WeightsIn(const memory::desc& desc) {
   FF_CHECK(!weights_.empty());
   memory from = weights_.front();
   memory to(desc, context_.engine());
-  dnnl::reorder(from, to).execute(context_.stream(), from, to);
+  const WeightShape shape = PackedShape(layer_);
+  const int64_t from_block = PackedBlock(from.get_desc(), layer_);
+  const int64_t to_block = PackedBlock(desc, layer_);
+  if (from_block > 0 && to_block > 0) {
+    RepackWeights(shape, Data(from), from_block, Data(to), to_block);
+  } else if (from.get_desc() == PlainWeights(layer_) && to_block > 0) {
+    PackWeights(shape, Data(from), to_block, Data(to));
+  } else {
+    dnnl::reorder(from, to).execute(context_.stream(), from, to);
+  }
   weights_.push_back(to);
   return to;
 }
@@ -116,7 +168,7 @@ absl::Status CpuConv::SetWeights(const float* weight, const float* bias,
     return absl::OkStatus();
   }
   return CatchDnnl("convolution weights", [&] {
-    const memory::desc plain(WeightDims(layer_), kF32, Tag::oidhw);
+    const memory::desc plain = PlainWeights(layer_);
     weights_ = {memory(plain, context_.engine(), const_cast<float*>(weight))};
     memory blocked = WeightsIn(Describe(likely).weights_desc());
     if (blocked.get_desc() == plain) {  // still the caller's memory: copy it
@@ -152,6 +204,8 @@ absl::Status CpuConv::Run(const ConvShape& shape, const float* input,
                output);
     return absl::OkStatus();
   }
+  // oneDNN takes every thread it is offered, however little there is to do.
+  const ThreadLimit limit(ConvFlops(layer_, shape) / kFlopsPerThread + 1);
   return CatchDnnl("convolution", [&] {
     Prepared& prepared = Prepare(shape);
     prepared.input.set_data_handle(const_cast<float*>(input));

@@ -6,12 +6,16 @@
 
 #include "lib/base/status_macros.h"
 #include "lib/wan_vae/cpu_kernels.h"
+#include "lib/wan_vae/parallel.h"
 
 namespace firstframe {
 namespace {
 
 // Query rows of attention scores held at a time: 256 x 6,240 positions is 6 MB.
 constexpr int64_t kQueryBlock = 256;
+
+// Multiplications for which another thread pays.
+constexpr int64_t kProductsPerThread = 1'000'000;
 
 }  // namespace
 
@@ -199,6 +203,7 @@ absl::Status CpuForward::Attend(const CpuActivation& qkv, CpuActivation& out) {
   FF_ASSIGN_OR_RETURN(CpuBuffer scores,
                       layers_.pool->Acquire(block * positions));
   const float scale = 1.0f / std::sqrt(static_cast<float>(c));
+  const ThreadLimit limit(block * positions * c / kProductsPerThread + 1);
   for (int64_t image = 0; image < qkv.n * qkv.t; ++image) {
     const float* const q = qkv.data() + image * positions * 3 * c;
     for (int64_t first = 0; first < positions; first += block) {

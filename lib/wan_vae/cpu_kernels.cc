@@ -147,7 +147,8 @@ void CopyBlocks(const float* from, int64_t from_stride, float* to,
                 int64_t to_stride, int64_t count, int64_t block) {
   constexpr int64_t kPiece = 4 * kGrain;
   const int64_t pieces = (block + kPiece - 1) / kPiece;
-  ParallelFor(count * pieces, 1, [&](int64_t begin, int64_t end) {
+  const int64_t grain = kPiece / std::min(kPiece, block) + 1;
+  ParallelFor(count * pieces, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t item = i / pieces, at = i % pieces * kPiece;
       std::memcpy(to + item * to_stride + at, from + item * from_stride + at,

@@ -68,16 +68,20 @@ struct ReadPart {
   absl::Span<std::byte> target;
 };
 
+// Parts are contiguous pieces of up to kReadPart bytes; `num_bytes` is all of
+// them.
 absl::Status ReadParts(const CheckpointReader& reader,
-                       const std::vector<ReadPart>& parts) {
+                       const std::vector<ReadPart>& parts, uint64_t num_bytes) {
   FirstError error;
-  ParallelFor(static_cast<int64_t>(parts.size()), 1,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) {
-                  error.Record(reader.file(parts[i].file)
-                                   .Read(parts[i].offset, parts[i].target));
-                }
-              });
+  const int64_t count = static_cast<int64_t>(parts.size());
+  // A small model is read before other threads wake up.
+  const int64_t grain = num_bytes < kReadPart ? count : 1;
+  ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      error.Record(
+          reader.file(parts[i].file).Read(parts[i].offset, parts[i].target));
+    }
+  });
   return error.status();
 }
 
@@ -149,7 +153,7 @@ absl::StatusOr<VaeWeights> ReadVaeWeights(const std::string& checkpoint,
     weights.size_bytes += size;
     weights.values.push_back(std::move(value));
   }
-  FF_RETURN_IF_ERROR(ReadParts(reader, parts));
+  FF_RETURN_IF_ERROR(ReadParts(reader, parts, weights.size_bytes));
   return weights;
 }
 

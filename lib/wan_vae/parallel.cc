@@ -11,7 +11,6 @@ void GOMP_parallel(void (*function)(void*), void* data, unsigned num_threads,
                    unsigned flags);
 void omp_set_num_threads(int count);
 int omp_get_max_threads();
-int omp_get_num_procs();
 int omp_get_thread_num();
 int omp_get_num_threads();
 }
@@ -40,6 +39,12 @@ void SetComputeThreads(int count) {
 }
 
 int ComputeThreads() { return omp_get_max_threads(); }
+
+ThreadLimit::ThreadLimit(int64_t most) : before_(omp_get_max_threads()) {
+  if (most < before_) omp_set_num_threads(static_cast<int>(most));
+}
+
+ThreadLimit::~ThreadLimit() { omp_set_num_threads(before_); }
 
 void ParallelFor(int64_t count, int64_t grain,
                  absl::FunctionRef<void(int64_t, int64_t)> body) {

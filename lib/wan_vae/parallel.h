@@ -16,6 +16,19 @@ void SetComputeThreads(int count);
 // Returns that number.
 int ComputeThreads();
 
+// While it lives, this thread's loops and oneDNN calls use at most `most`
+// threads.
+class ThreadLimit {
+ public:
+  explicit ThreadLimit(int64_t most);
+  ~ThreadLimit();
+  ThreadLimit(const ThreadLimit&) = delete;
+  ThreadLimit& operator=(const ThreadLimit&) = delete;
+
+ private:
+  const int before_;
+};
+
 // Calls `body(begin, end)` for disjoint ranges that cover [0, count), each at
 // least `grain` long but the last, from as many threads as are set. Returns
 // when all are done. `body` must not throw.
