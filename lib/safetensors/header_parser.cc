@@ -45,7 +45,8 @@ bool HeaderParser::RefuseNext(absl::string_view rule, absl::string_view tensor,
 }
 
 void HeaderParser::Parse() {
-  // About what an entry takes; a smaller guess grows, a larger one costs little.
+  // About what an entry takes; a smaller guess grows, a larger one costs
+  // little.
   constexpr size_t kBytesPerEntry = 112;
   header_->tensors.reserve(json_.size() / kBytesPerEntry);
   names_.reserve(json_.size() / kBytesPerEntry);

@@ -41,63 +41,37 @@ bool IsIndexFile(const std::string& path) {
   return !absl::EndsWith(path, kSuffix) && FirstByte(path) == '{';
 }
 
-absl::StatusOr<std::vector<std::string>> ListNames(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end;
-       !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  if (error) {
-    return absl::ErrnoToStatus(error.value(),
-                               absl::StrCat("cannot list ", folder));
-  }
-  std::sort(names.begin(), names.end());
-  return names;
+bool IsPickle(absl::string_view name) {
+  return absl::EndsWith(name, ".bin") || absl::EndsWith(name, ".pt") ||
+         absl::EndsWith(name, ".pth") || absl::EndsWith(name, ".ckpt");
 }
 
-std::string DescribeContents(const std::string& folder,
-                             const std::vector<std::string>& names) {
-  std::vector<std::string> shown;
-  const bool is_pipeline =
-      std::binary_search(names.begin(), names.end(), "model_index.json");
-  for (const std::string& name : names) {
-    struct stat info;
-    const bool is_folder =
-        ::stat(absl::StrCat(folder, "/", name).c_str(), &info) == 0 &&
-        S_ISDIR(info.st_mode);
-    if (is_pipeline
-            ? is_folder
-            : absl::EndsWith(name, ".bin") || absl::EndsWith(name, ".pt") ||
-                  absl::EndsWith(name, ".pth") ||
-                  absl::EndsWith(name, ".ckpt")) {
-      shown.push_back(name);
-    }
+std::string DescribeContents(const FolderListing& listing) {
+  const std::vector<std::string>& others = listing.others;
+  if (std::binary_search(others.begin(), others.end(), "model_index.json")) {
+    return absl::StrCat(
+        "found a pipeline folder, expected one of its "
+        "components: ",
+        absl::StrJoin(listing.folders, ", "));
   }
-  if (is_pipeline) {
-    return absl::StrCat("a pipeline folder, expected one of its components: ",
-                        absl::StrJoin(shown, ", "));
-  }
-  if (!shown.empty()) {
-    return absl::StrCat("found ", absl::StrJoin(shown, ", "),
+  std::vector<std::string> pickles;
+  std::copy_if(others.begin(), others.end(), std::back_inserter(pickles),
+               IsPickle);
+  if (!pickles.empty()) {
+    return absl::StrCat("found ", absl::StrJoin(pickles, ", "),
                         ", which are Python pickles, expected *.safetensors");
   }
-  return absl::StrCat("found ", names.size(),
+  return absl::StrCat("found ", others.size(),
                       " other files, expected *.safetensors or an index");
 }
 
 // Returns the index to follow, "" for none; reports the others.
 absl::StatusOr<std::string> ChooseIndex(const std::string& folder,
-                                        const std::vector<std::string>& names,
+                                        const FolderListing& listing,
                                         FindingSink& sink) {
   std::vector<std::string> plain, variants;
-  for (const std::string& name : names) {
-    if (absl::EndsWith(name, kIndexSuffix)) {
-      plain.push_back(name);
-    } else if (absl::StrContains(name, kIndexMark) &&
-               absl::EndsWith(name, ".json")) {
-      variants.push_back(name);
-    }
+  for (const std::string& name : listing.indexes) {
+    (absl::EndsWith(name, kIndexSuffix) ? plain : variants).push_back(name);
   }
   const std::vector<std::string>& candidates = plain.empty() ? variants : plain;
   if (candidates.empty()) return std::string();
@@ -115,12 +89,8 @@ absl::StatusOr<std::string> ChooseIndex(const std::string& folder,
   return candidates[0];
 }
 
-void FindFiles(const std::string& folder, const std::vector<std::string>& names,
-               CheckpointLayout& layout, FindingSink& sink) {
-  std::vector<std::string> found;
-  for (const std::string& name : names) {
-    if (absl::EndsWith(name, kSuffix)) found.push_back(name);
-  }
+void ChooseFiles(std::vector<std::string> found, CheckpointLayout& layout,
+                 FindingSink& sink) {
   for (const absl::string_view single : kSingleFiles) {
     const auto it = std::find(found.begin(), found.end(), single);
     if (it == found.end() || found.size() == 1) continue;
@@ -133,28 +103,54 @@ void FindFiles(const std::string& folder, const std::vector<std::string>& names,
     break;
   }
   for (const std::string& name : found) {
-    layout.files.push_back(absl::StrCat(folder, "/", name));
+    layout.files.push_back(absl::StrCat(layout.folder, "/", name));
   }
 }
 
 absl::Status FindInFolder(CheckpointLayout& layout) {
   const std::string& folder = layout.folder;
-  FF_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListNames(folder));
+  FF_ASSIGN_OR_RETURN(const FolderListing listing, ListFolder(folder));
   size_t dropped = 0;
   FindingSink sink(folder, &layout.warnings, &dropped);
   FF_ASSIGN_OR_RETURN(const std::string index,
-                      ChooseIndex(folder, names, sink));
+                      ChooseIndex(folder, listing, sink));
   if (!index.empty()) {
     layout.index_path = absl::StrCat(folder, "/", index);
     return absl::OkStatus();
   }
-  FindFiles(folder, names, layout, sink);
+  ChooseFiles(listing.files, layout, sink);
   if (!layout.files.empty()) return absl::OkStatus();
   return absl::NotFoundError(
-      absl::StrCat(folder, ": ", DescribeContents(folder, names)));
+      absl::StrCat(folder, ": ", DescribeContents(listing)));
 }
 
 }  // namespace
+
+absl::StatusOr<FolderListing> ListFolder(const std::string& folder) {
+  FolderListing listing;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end;
+       !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    std::error_code ignored;
+    const bool is_index =
+        absl::StrContains(name, kIndexMark) && absl::EndsWith(name, ".json");
+    (is_index                        ? listing.indexes
+     : absl::EndsWith(name, kSuffix) ? listing.files
+     : it->is_directory(ignored)     ? listing.folders
+                                     : listing.others)
+        .push_back(name);
+  }
+  if (error) {
+    return absl::ErrnoToStatus(error.value(),
+                               absl::StrCat("cannot list ", folder));
+  }
+  for (std::vector<std::string>* names :
+       {&listing.indexes, &listing.files, &listing.folders, &listing.others}) {
+    std::sort(names->begin(), names->end());
+  }
+  return listing;
+}
 
 std::string LinkTarget(const std::string& path) {
   std::string target(PATH_MAX, '\0');

@@ -20,6 +20,17 @@ struct CheckpointLayout {
   std::vector<Finding> warnings;  // files that are left aside
 };
 
+// The names in a folder, each list sorted.
+struct FolderListing {
+  std::vector<std::string> indexes;  // *.safetensors.index*.json
+  std::vector<std::string> files;    // *.safetensors
+  std::vector<std::string> folders;
+  std::vector<std::string> others;
+};
+
+// Codes from errno.
+absl::StatusOr<FolderListing> ListFolder(const std::string& folder);
+
 // Looks at names and first bytes alone.
 //
 // A file is one safetensors file, or an index when its name ends in .json or,
