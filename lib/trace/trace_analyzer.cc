@@ -1,6 +1,7 @@
 #include "lib/trace/trace_analyzer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -110,9 +111,15 @@ struct WorkTotals {
   int64_t min = INT64_MAX;
   int64_t max = 0;
   int64_t bytes = 0;
+  // Welford's running variance: sums of squares of nanoseconds lose digits.
+  double mean = 0;
+  double squares = 0;
 
   void Add(int64_t duration, int64_t size) {
     ++count;
+    const double delta = static_cast<double>(duration) - mean;
+    mean += delta / static_cast<double>(count);
+    squares += delta * (static_cast<double>(duration) - mean);
     total += duration;
     min = std::min(min, duration);
     max = std::max(max, duration);
@@ -647,8 +654,15 @@ void Analyzer::FinishRegions() {
     ++region.summary.count;
     region.summary.host_ns += duration;
     region.durations.push_back(duration);
-    windows[instance.region].Add(instance.start,
-                                 std::max(instance.end, instance.gpu_end));
+    const int64_t done = std::max(instance.end, instance.gpu_end);
+    windows[instance.region].Add(instance.start, done);
+    if (!options_.keep_windows) continue;
+    auto& kept = region.summary.windows;
+    if (!kept.empty() && instance.start <= kept.back().second) {
+      kept.back().second = std::max(kept.back().second, done);
+    } else {
+      kept.emplace_back(instance.start, done);
+    }
   }
   const auto top = [&](const std::map<uint32_t, WorkTotals>& totals) {
     std::vector<GpuWorkRow> rows;
@@ -678,6 +692,11 @@ void Analyzer::FinishRegions() {
     }
     summary.p50_ns = Percentile(region.durations, 0.50);
     summary.p95_ns = Percentile(region.durations, 0.95);
+    for (int64_t& duration : region.durations) {
+      duration = std::abs(duration - static_cast<int64_t>(summary.p50_ns));
+    }
+    std::sort(region.durations.begin(), region.durations.end());
+    summary.mad_ns = Percentile(region.durations, 0.50);
     summary.kernels = top(region.kernels);
     summary.ops = top(region.ops);
     summary_.regions.push_back(std::move(summary));
@@ -698,7 +717,12 @@ GpuWorkRow Analyzer::Row(const WorkKey& key, const WorkTotals& totals) const {
           .total_ns = totals.total,
           .min_ns = totals.min,
           .max_ns = totals.max,
-          .bytes = totals.bytes};
+          .bytes = totals.bytes,
+          .deviation_ns =
+              totals.count < 2
+                  ? 0
+                  : std::sqrt(totals.squares /
+                              static_cast<double>(totals.count - 1))};
 }
 
 void Analyzer::FinishWork() {

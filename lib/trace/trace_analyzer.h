@@ -26,6 +26,8 @@ struct TraceAnalyzerOptions {
   // Ignore what starts before or ends after; times of the trace.
   int64_t since_ns = INT64_MIN;
   int64_t until_ns = INT64_MAX;
+  // Fill RegionSummary::windows.
+  bool keep_windows = false;
   // Rows kept in each region's kernels and ops.
   size_t top = 20;
   // Memory for records of each of the sorts; beyond it they go to

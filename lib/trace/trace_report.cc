@@ -185,6 +185,7 @@ void WriteWorkJson(const std::vector<GpuWorkRow>& rows, size_t top,
     json.Key("total_ns").Int(row.total_ns);
     json.Key("min_ns").Int(row.min_ns);
     json.Key("max_ns").Int(row.max_ns);
+    json.Key("deviation_ns").Double(row.deviation_ns);
     json.EndObject();
   }
   json.EndArray();
@@ -216,6 +217,7 @@ void WriteRegionJson(const RegionSummary& region, size_t top,
   json.Key("min_ns").Int(region.min_ns);
   json.Key("p50_ns").Double(region.p50_ns);
   json.Key("p95_ns").Double(region.p95_ns);
+  json.Key("mad_ns").Double(region.mad_ns);
   json.Key("max_ns").Int(region.max_ns);
   json.Key("launch_count").Int(region.launch_count);
   json.Key("gpu_event_count").Int(region.gpu_event_count);

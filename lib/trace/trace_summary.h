@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/trace/trace_event.h"
@@ -52,6 +53,7 @@ struct GpuWorkRow {
   int64_t min_ns = 0;
   int64_t max_ns = 0;
   int64_t bytes = 0;  // of copies and memsets
+  double deviation_ns = 0;  // standard deviation of one event
 };
 
 struct RegionSummary {
@@ -76,6 +78,9 @@ struct RegionSummary {
   int64_t memset_ns = 0;  // sum
   int64_t comm_ns = 0;    // sum, of kernel_ns
   int64_t launch_bound_ns = 0;
+  double mad_ns = 0;  // median distance of the entries from their median
+  // The union that window_ns measures, when asked for: start, end; in order.
+  std::vector<std::pair<int64_t, int64_t>> windows;
   std::vector<GpuWorkRow> kernels;  // by total time, all streams together
   std::vector<GpuWorkRow> ops;      // name = operator
 
