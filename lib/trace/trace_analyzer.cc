@@ -708,21 +708,21 @@ void Analyzer::FinishRegions() {
 }
 
 GpuWorkRow Analyzer::Row(const WorkKey& key, const WorkTotals& totals) const {
-  return {.name = names_.Get(key.name),
-          .kind = key.kind,
-          .op = names_.Get(key.op),
-          .device = key.lane == kNone ? 0 : lanes_[key.lane].device,
-          .stream = key.lane == kNone ? 0 : lanes_[key.lane].stream,
-          .count = totals.count,
-          .total_ns = totals.total,
-          .min_ns = totals.min,
-          .max_ns = totals.max,
-          .bytes = totals.bytes,
-          .deviation_ns =
-              totals.count < 2
-                  ? 0
-                  : std::sqrt(totals.squares /
-                              static_cast<double>(totals.count - 1))};
+  return {
+      .name = names_.Get(key.name),
+      .kind = key.kind,
+      .op = names_.Get(key.op),
+      .device = key.lane == kNone ? 0 : lanes_[key.lane].device,
+      .stream = key.lane == kNone ? 0 : lanes_[key.lane].stream,
+      .count = totals.count,
+      .total_ns = totals.total,
+      .min_ns = totals.min,
+      .max_ns = totals.max,
+      .bytes = totals.bytes,
+      .deviation_ns = totals.count < 2
+                          ? 0
+                          : std::sqrt(totals.squares /
+                                      static_cast<double>(totals.count - 1))};
 }
 
 void Analyzer::FinishWork() {

@@ -303,6 +303,27 @@ TEST_F(Expected, DiffusionTimeline) {
       Analyze(folder_ + "tracelens_xdit_flux1_profile_rank_0.json.gz");
   ASSERT_THAT(summary.devices, SizeIs(1));
   CheckTimeline("tracelens_xdit_flux1_profile_rank_0", summary.devices[0]);
+  // The reference splits classes by module; sums of its rows of one class.
+  std::map<std::string, double> expected;
+  const std::string csv =
+      ReadFile(folder_ +
+               "expected/tracelens_xdit_flux1_profile_rank_0."
+               "ops_summary_by_category.csv");
+  for (absl::string_view line : absl::StrSplit(csv, '\n')) {
+    const std::vector<std::string> cells = absl::StrSplit(line, ',');
+    double ms = 0;
+    if (cells.size() > 5 && absl::SimpleAtod(cells[cells.size() - 3], &ms)) {
+      expected[cells[0]] += ms;
+    }
+  }
+  std::map<std::string, double> classes;
+  for (const GpuWorkRow& row : summary.work) {
+    classes[WorkClass(row)] += row.total_ns * 1e-6;
+  }
+  EXPECT_NEAR(classes["GEMM"], expected["GEMM"], 0.001);
+  EXPECT_NEAR(classes["triton"], expected["triton"], 0.001);
+  EXPECT_NEAR(classes["CONV"], expected["CONV_fwd"], 0.001);
+  EXPECT_NEAR(classes["reduce"], expected["reduce"], 0.001);
 }
 
 }  // namespace

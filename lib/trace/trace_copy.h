@@ -1,4 +1,5 @@
-// Writes events of one trace to one or more others, carrying its metadata along.
+// Writes events of one trace to one or more others, carrying its metadata
+// along.
 
 #ifndef LIB_TRACE_TRACE_COPY_H_
 #define LIB_TRACE_TRACE_COPY_H_

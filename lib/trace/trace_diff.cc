@@ -31,10 +31,9 @@ Side MedianSide(const RegionSummary& region) {
 
 // A region's device time per entry: one number a trace, without a spread.
 Side BusySide(const RegionSummary& region) {
-  return {.value_ns = region.count == 0
-                          ? 0
-                          : static_cast<double>(region.busy_ns) /
-                                static_cast<double>(region.count),
+  return {.value_ns = region.count == 0 ? 0
+                                        : static_cast<double>(region.busy_ns) /
+                                              static_cast<double>(region.count),
           .count = region.count};
 }
 
@@ -85,8 +84,8 @@ Sides KernelSides(const TraceSummary& a, const TraceSummary& b,
   return sides;
 }
 
-DiffRow Compare(const std::string& what, const std::string& name,
-                const Side& a, const Side& b, double threshold) {
+DiffRow Compare(const std::string& what, const std::string& name, const Side& a,
+                const Side& b, double threshold) {
   DiffRow row = {.what = what,
                  .name = name,
                  .a_ns = a.value_ns,
@@ -94,8 +93,7 @@ DiffRow Compare(const std::string& what, const std::string& name,
                  .a_count = a.count,
                  .b_count = b.count};
   if (a.count == 0 || b.count == 0) {
-    row.verdict =
-        a.count == 0 ? DiffVerdict::kOnlyInB : DiffVerdict::kOnlyInA;
+    row.verdict = a.count == 0 ? DiffVerdict::kOnlyInB : DiffVerdict::kOnlyInA;
     return row;
   }
   const double change = std::abs(b.value_ns - a.value_ns);
@@ -119,8 +117,7 @@ void AppendRows(const std::string& what, const Sides& sides, double threshold,
                 std::vector<DiffRow>* rows) {
   std::vector<DiffRow> compared;
   for (const auto& [name, pair] : sides) {
-    compared.push_back(
-        Compare(what, name, pair.first, pair.second, threshold));
+    compared.push_back(Compare(what, name, pair.first, pair.second, threshold));
   }
   const auto weight = [](const DiffRow& row) {
     return std::abs(row.b_ns * static_cast<double>(row.b_count) -
@@ -184,8 +181,8 @@ void WriteDiffText(const std::vector<DiffRow>& rows, std::ostream& out) {
                             "A us", "B us", "change", "noise us", "verdict",
                             "name");
   for (const DiffRow& row : rows) {
-    out << absl::StreamFormat("%-10s %12.3f %12.3f ", row.what,
-                              row.a_ns * 1e-3, row.b_ns * 1e-3);
+    out << absl::StreamFormat("%-10s %12.3f %12.3f ", row.what, row.a_ns * 1e-3,
+                              row.b_ns * 1e-3);
     if (row.a_count > 0 && row.b_count > 0) {
       out << absl::StreamFormat("%+8.2f%% ", 100 * row.change());
     } else {

@@ -13,12 +13,12 @@
 namespace firstframe {
 
 enum class DiffVerdict {
-  kSame,       // within the noise, or within the threshold
-  kFaster,     // B takes less
-  kSlower,     // B takes more
+  kSame,    // within the noise, or within the threshold
+  kFaster,  // B takes less
+  kSlower,  // B takes more
   kOnlyInA,
   kOnlyInB,
-  kUnknown,    // one sample a side: no noise to hold the change against
+  kUnknown,  // one sample a side: no noise to hold the change against
 };
 
 // One region's or kernel's time in both traces.

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TraceSummary Run(double p50, double mad, int64_t count, int64_t kernel_ns) {
+TraceSummary MakeRun(double p50, double mad, int64_t count, int64_t kernel_ns) {
   TraceSummary summary;
   RegionSummary region;
   region.name = "decode";
@@ -34,7 +34,7 @@ DiffVerdict Verdict(const std::vector<DiffRow>& rows, const char* what) {
 }
 
 TEST(TraceDiff, ATraceIsTheSameAsItself) {
-  const TraceSummary run = Run(1000, 50, 20, 500);
+  const TraceSummary run = MakeRun(1000, 50, 20, 500);
   const auto rows = DiffTraces(run, run, {});
   EXPECT_EQ(rows.size(), 3u);
   EXPECT_FALSE(Differs(rows));
@@ -42,32 +42,37 @@ TEST(TraceDiff, ATraceIsTheSameAsItself) {
 
 TEST(TraceDiff, NoiseHidesSmallChanges) {
   // 8 % apart with a spread of 50 %: noise. With a spread of 1 %: slower.
-  EXPECT_EQ(Verdict(DiffTraces(Run(1000, 500, 5, 1), Run(1080, 500, 5, 1), {}),
+  EXPECT_EQ(Verdict(DiffTraces(MakeRun(1000, 500, 5, 1),
+                               MakeRun(1080, 500, 5, 1), {}),
                     "region"),
             DiffVerdict::kSame);
-  EXPECT_EQ(Verdict(DiffTraces(Run(1000, 10, 20, 1), Run(1080, 10, 20, 1), {}),
+  EXPECT_EQ(Verdict(DiffTraces(MakeRun(1000, 10, 20, 1),
+                               MakeRun(1080, 10, 20, 1), {}),
                     "region"),
             DiffVerdict::kSlower);
-  EXPECT_EQ(Verdict(DiffTraces(Run(1080, 10, 20, 1), Run(1000, 10, 20, 1), {}),
+  EXPECT_EQ(Verdict(DiffTraces(MakeRun(1080, 10, 20, 1),
+                               MakeRun(1000, 10, 20, 1), {}),
                     "region"),
             DiffVerdict::kFaster);
-  EXPECT_EQ(Verdict(DiffTraces(Run(1000, 0, 1, 1), Run(2000, 0, 1, 1), {}),
-                    "region"),
-            DiffVerdict::kUnknown);
+  EXPECT_EQ(
+      Verdict(DiffTraces(MakeRun(1000, 0, 1, 1), MakeRun(2000, 0, 1, 1), {}),
+              "region"),
+      DiffVerdict::kUnknown);
 }
 
 TEST(TraceDiff, KernelsByMean) {
-  const auto rows = DiffTraces(Run(1, 0, 5, 500), Run(1, 0, 5, 600), {});
+  const auto rows =
+      DiffTraces(MakeRun(1, 0, 5, 500), MakeRun(1, 0, 5, 600), {});
   EXPECT_EQ(Verdict(rows, "kernel"), DiffVerdict::kSlower);
   EXPECT_TRUE(Differs(rows));
-  EXPECT_FALSE(Differs(DiffTraces(Run(1, 0, 5, 500), Run(1, 0, 5, 600),
+  EXPECT_FALSE(Differs(DiffTraces(MakeRun(1, 0, 5, 500), MakeRun(1, 0, 5, 600),
                                   {.threshold = 0.25})));
 }
 
 TEST(TraceDiff, OneSided) {
-  TraceSummary b = Run(1000, 1, 5, 1);
+  TraceSummary b = MakeRun(1000, 1, 5, 1);
   b.regions[0].name = "encode";
-  const auto rows = DiffTraces(Run(1000, 1, 5, 1), b, {});
+  const auto rows = DiffTraces(MakeRun(1000, 1, 5, 1), b, {});
   EXPECT_TRUE(Differs(rows));
   std::ostringstream out;
   WriteDiffText(rows, out);

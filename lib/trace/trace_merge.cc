@@ -91,23 +91,21 @@ class Merger {
         return Replace(absl::StrCat(pids_.at(event.pid)));
       }
       std::string text;
-      AppendJsonString(absl::StrCat(DecodeJsonString(event.pid_text), " ",
-                                    Label()),
-                       &text);
+      AppendJsonString(
+          absl::StrCat(DecodeJsonString(event.pid_text), " ", Label()), &text);
       return Replace(text);
     }
     if (path == "ts" && event.has_time) {
       return Replace(FormatMicroseconds(event.time_ns + shift_ns_));
     }
     const bool is_id = path == "id" || path == "args.correlation" ||
-                       path == "args.External id" ||
-                       path == "args.external id";
+                       path == "args.External id" || path == "args.external id";
     if (is_id) {
       uint64_t id = 0;
-      if (absl::SimpleAtoi(UnquoteJson(raw), &id) &&
-          id < uint64_t{1} << kIdBits) {
-        return Replace(absl::StrCat(id | static_cast<uint64_t>(index_)
-                                             << kIdBits));
+      if (absl::SimpleAtoi(UnquoteJson(raw), &id) && id < uint64_t{1}
+                                                              << kIdBits) {
+        return Replace(
+            absl::StrCat(id | static_cast<uint64_t>(index_) << kIdBits));
       }
       if (path == "id") {
         std::string text;

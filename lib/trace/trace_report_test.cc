@@ -18,10 +18,14 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr char kTrace[] = R"([
+constexpr char kTrace[] = R"json([
 {"ph":"X","cat":"user_annotation","name":"fastvideo.region::dec<od>e \u89e3","pid":1,"tid":1,"ts":1,"dur":50},
 {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":2,"dur":3,"args":{"correlation":4}},
-{"ph":"X","cat":"kernel","name":"void k<\"</script>\", 3>(int)","pid":0,"tid":7,"ts":10,"dur":20,"args":{"correlation":4,"stream":7}},
+{"ph":"X","cat":"kernel","name":"void k<\"</script>\", 3>(int)",
+               "pid" : 0, "tid" : 7, "ts" : 10, "dur" : 20, "args" : {
+  "correlation" : 4, "stream" : 7
+}
+},
 )";
 
 std::vector<TraceSummary> Summaries(const testing::TempDir& dir) {

@@ -45,21 +45,23 @@ absl::StatusOr<std::vector<WrittenTrace>> Distribute(const std::string& input,
   return copy.Finish("", reader->info());
 }
 
-absl::StatusOr<std::vector<WrittenTrace>> SplitByTime(
-    const std::string& input, const std::string& stem, int64_t window_ns) {
+absl::StatusOr<std::vector<WrittenTrace>> SplitByTime(const std::string& input,
+                                                      const std::string& stem,
+                                                      int64_t window_ns) {
   if (window_ns <= 0) {
     return absl::InvalidArgumentError("the window must be longer than 0");
   }
   FF_ASSIGN_OR_RETURN(auto reader, TraceReader::Open(input));
   FF_ASSIGN_OR_RETURN(const int64_t first, FindTraceStart(*reader));
-  return Distribute(input, stem, [=](const TraceEvent& event, const auto& emit) {
-    if (!event.has_time || event.time_ns < first) {
-      emit("t0000");
-      return;
-    }
-    const int64_t window = (event.time_ns - first) / window_ns;
-    emit(absl::StrCat("t", absl::Dec(window, absl::kZeroPad4)));
-  });
+  return Distribute(
+      input, stem, [=](const TraceEvent& event, const auto& emit) {
+        if (!event.has_time || event.time_ns < first) {
+          emit("t0000");
+          return;
+        }
+        const int64_t window = (event.time_ns - first) / window_ns;
+        emit(absl::StrCat("t", absl::Dec(window, absl::kZeroPad4)));
+      });
 }
 
 // A region's name as part of a file's.
@@ -81,20 +83,20 @@ absl::StatusOr<std::vector<WrittenTrace>> SplitByRegion(
   analyzer.keep_windows = true;
   FF_ASSIGN_OR_RETURN(const TraceSummary summary,
                       AnalyzeTrace(*reader, analyzer));
-  return Distribute(input, stem, [&](const TraceEvent& event,
-                                     const auto& emit) {
-    if (!event.has_time) return;
-    for (const RegionSummary& region : summary.regions) {
-      // The first window that ends after the event starts.
-      const auto window = std::upper_bound(
-          region.windows.begin(), region.windows.end(), event.time_ns,
-          [](int64_t time, const auto& w) { return time < w.second; });
-      if (window == region.windows.end()) continue;
-      if (window->first < std::max(event.end_ns(), event.time_ns + 1)) {
-        emit(FileName(region.name));
-      }
-    }
-  });
+  return Distribute(
+      input, stem, [&](const TraceEvent& event, const auto& emit) {
+        if (!event.has_time) return;
+        for (const RegionSummary& region : summary.regions) {
+          // The first window that ends after the event starts.
+          const auto window = std::upper_bound(
+              region.windows.begin(), region.windows.end(), event.time_ns,
+              [](int64_t time, const auto& w) { return time < w.second; });
+          if (window == region.windows.end()) continue;
+          if (window->first < std::max(event.end_ns(), event.time_ns + 1)) {
+            emit(FileName(region.name));
+          }
+        }
+      });
 }
 
 }  // namespace

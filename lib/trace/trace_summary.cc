@@ -33,6 +33,11 @@ std::string WorkClass(const GpuWorkRow& row) {
   }
   if (op_has("attention") || op_has("attn")) return "attention";
   if (row.kind != TraceEventKind::kKernel) return "copy";
+  // Work of a graph or a compiled region has no operator of its own: cuBLAS,
+  // CUTLASS and Tensile name their kernels.
+  for (absl::string_view gemm : {"gemm", "Gemm", "Cijk_", "nvjet_"}) {
+    if (kernel_has(gemm)) return "GEMM";
+  }
   if (kernel_has("reduce_kernel")) return "reduce";
   if (kernel_has("elementwise_kernel")) return "elementwise";
   return "other";

@@ -52,7 +52,7 @@ struct GpuWorkRow {
   int64_t total_ns = 0;
   int64_t min_ns = 0;
   int64_t max_ns = 0;
-  int64_t bytes = 0;  // of copies and memsets
+  int64_t bytes = 0;        // of copies and memsets
   double deviation_ns = 0;  // standard deviation of one event
 };
 

@@ -31,9 +31,9 @@ std::string StripFolders(absl::string_view text) {
   std::string out;
   size_t i = 0;
   while (i < text.size()) {
-    const bool starts_path =
-        text[i] == '/' && i + 1 < text.size() && text[i + 1] != '/' &&
-        text[i + 1] != ' ' && (i == 0 || !absl::ascii_isalnum(text[i - 1]));
+    const bool starts_path = text[i] == '/' && i + 1 < text.size() &&
+                             text[i + 1] != '/' && text[i + 1] != ' ' &&
+                             (i == 0 || !absl::ascii_isalnum(text[i - 1]));
     if (!starts_path) {
       out.push_back(text[i++]);
       continue;
@@ -75,9 +75,8 @@ JsonEdit RedactMember(const TraceEvent& event, absl::string_view path,
   }
   if (raw.empty() || raw[0] != '"') return {};
   const std::string text = DecodeJsonString(UnquoteJson(raw));
-  const bool is_annotation =
-      event.kind == TraceEventKind::kUserAnnotation ||
-      event.kind == TraceEventKind::kGpuUserAnnotation;
+  const bool is_annotation = event.kind == TraceEventKind::kUserAnnotation ||
+                             event.kind == TraceEventKind::kGpuUserAnnotation;
   if (path == "name" && is_annotation && !IsPublicAnnotation(text)) {
     return Replace(Quoted(Pseudonym(text)));
   }

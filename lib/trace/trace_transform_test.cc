@@ -58,7 +58,8 @@ TEST(TraceTransform, RepairsEveryOddity) {
       "broken.json",
       std::string("\xef\xbb\xbf{\"host\": \"C:\\Users\", \"traceEvents\": [,") +
           R"({"ph":"X","cat":"c","name":"f("x") y","ts":1,"dur":NaN},)" +
-          "{\"ph\":\"X\",\"cat\":\"c\",\"name\":\"a\x01\xff\",\"ts\":1,\"dur\":2,"
+          "{\"ph\":\"X\",\"cat\":\"c\",\"name\":\"a\x01\xff\",\"ts\":1,\"dur\":"
+          "2,"
           "\"args\":{\"v\":nan,\"w\":[1,,Infinity,01],}},"
           "{\"ph\":\"X\",cat\":\"c\",\"name\":\"\xe8\xa7\xa3\",\"ts\":\"5\"}"
           "{\"ph\":\"X\",\"cat\":\"c\",\"name\":\"last\",\"ts\":7,\"dur\":1},"
@@ -132,9 +133,8 @@ TEST(TraceTransform, SplitsByTime) {
                    Event("c", "e", 1, 1, 5100, 5),
                    ",{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,"
                    "\"args\":{\"name\":\"x\"}}],\"schemaVersion\":1}"));
-  ASSERT_OK_AND_ASSIGN(
-      const auto parts,
-      SplitTrace(input, dir.File("p"), {.window_ns = 1'000'000}));
+  ASSERT_OK_AND_ASSIGN(const auto parts, SplitTrace(input, dir.File("p"),
+                                                    {.window_ns = 1'000'000}));
   ASSERT_EQ(parts.size(), 3u);
   EXPECT_TRUE(absl::EndsWith(parts[0].path, "p.t0000.json.gz"));
   EXPECT_EQ(Names(parts[0].path), "a b");
@@ -160,8 +160,7 @@ TEST(TraceTransform, SplitsByRegion) {
       const auto parts,
       SplitTrace(input, dir.File("p"), {.by = TraceSplit::kRegion}));
   ASSERT_EQ(parts.size(), 2u);
-  EXPECT_EQ(Names(parts[0].path),
-            "fastvideo.region::a cudaLaunchKernel ka");
+  EXPECT_EQ(Names(parts[0].path), "fastvideo.region::a cudaLaunchKernel ka");
   EXPECT_EQ(Names(parts[1].path), "fastvideo.region::b in_b");
 }
 
@@ -209,9 +208,8 @@ TEST(TraceTransform, MergesAndSplitsByRankAgain) {
   EXPECT_EQ(summary.regions[0].gpu_event_count, 2);
   ASSERT_EQ(summary.devices.size(), 2u);
 
-  ASSERT_OK_AND_ASSIGN(
-      const auto parts,
-      SplitTrace(output, dir.File("p"), {.by = TraceSplit::kRank}));
+  ASSERT_OK_AND_ASSIGN(const auto parts, SplitTrace(output, dir.File("p"),
+                                                    {.by = TraceSplit::kRank}));
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_THAT(Names(parts[0].path), HasSubstr("k0"));
   EXPECT_THAT(Names(parts[0].path), Not(HasSubstr("k1")));

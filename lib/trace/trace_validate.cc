@@ -172,8 +172,9 @@ absl::Status Validator::Look(const TraceEvent& event) {
     window_end_ns_ = event.time_ns;
   }
   if (is_span && event.has_time && event.has_duration) {
-    const uint64_t track = static_cast<uint64_t>(event.pid) * 0x9E3779B97F4A7C15 ^
-                           static_cast<uint64_t>(event.tid);
+    const uint64_t track =
+        static_cast<uint64_t>(event.pid) * 0x9E3779B97F4A7C15 ^
+        static_cast<uint64_t>(event.tid);
     return slices_.Add({event.time_ns, event.end_ns(), track, at});
   }
   return absl::OkStatus();
@@ -186,9 +187,8 @@ void Validator::LookAtNumbers(const TraceEvent& event) {
     int64_t whole = 0;
     double real = 0;
     const bool is_real = raw.find_first_of(".eE") != absl::string_view::npos;
-    const bool fits = is_real
-                          ? absl::SimpleAtod(raw, &real) && real - real == 0
-                          : absl::SimpleAtoi(raw, &whole);
+    const bool fits = is_real ? absl::SimpleAtod(raw, &real) && real - real == 0
+                              : absl::SimpleAtoi(raw, &whole);
     if (!fits) huge_number_.At(event.offset);
   }
 }
@@ -376,8 +376,7 @@ void Validator::TensorBoard(const TraceFileInfo& info) {
     Add(kWho, true, "not_json", "the plugin reads JSON alone");
     return;
   }
-  if (result_.path != "-" &&
-      !absl::EndsWith(result_.path, ".pt.trace.json") &&
+  if (result_.path != "-" && !absl::EndsWith(result_.path, ".pt.trace.json") &&
       !absl::EndsWith(result_.path, ".pt.trace.json.gz")) {
     Add(kWho, true, "file_name",
         "the name must end in .pt.trace.json or .pt.trace.json.gz");
@@ -391,8 +390,7 @@ void Validator::TensorBoard(const TraceFileInfo& info) {
               absl::StrCat("not JSON: ", TraceOddityName(oddity)));
   }
   Add(kWho, true, "no_name", "an event without a name", no_name_);
-  Add(kWho, true, "no_category", "a complete event without cat",
-      no_category_);
+  Add(kWho, true, "no_category", "a complete event without cat", no_category_);
   if (steps_.empty()) {
     Add(kWho, false, "no_step", "no ProfilerStep#N: the step view is empty");
   }
@@ -475,8 +473,7 @@ void CheckRanks(std::vector<TraceValidation>* validations) {
   }
 }
 
-void WriteValidationText(const TraceValidation& validation,
-                         std::ostream& out) {
+void WriteValidationText(const TraceValidation& validation, std::ostream& out) {
   for (const TraceProblem& problem : validation.problems) {
     out << validation.path << ": " << TraceConsumerName(problem.consumer)
         << ": " << (problem.is_error ? "error" : "warning") << ": "

@@ -22,8 +22,8 @@ using ::testing::IsEmpty;
 
 TraceValidation Validate(const std::string& path,
                          std::vector<TraceConsumer> consumers) {
-  auto result = ValidateTrace(path, {.consumers = consumers,
-                                     .temporary_folder = ::testing::TempDir()});
+  auto result = ValidateTrace(
+      path, {.consumers = consumers, .temporary_folder = ::testing::TempDir()});
   EXPECT_TRUE(result.ok()) << result.status();
   return result.ok() ? *std::move(result) : TraceValidation{};
 }
@@ -47,10 +47,10 @@ constexpr char kGood[] = R"({"schemaVersion": 1,
 
 TEST(TraceValidate, AGoodTraceIsGoodForAll) {
   const TempDir dir;
-  const TraceValidation validation = Validate(
-      dir.Write("h_1.pt.trace.json", kGood),
-      {TraceConsumer::kPerfetto, TraceConsumer::kHta,
-       TraceConsumer::kTensorBoard});
+  const TraceValidation validation =
+      Validate(dir.Write("h_1.pt.trace.json", kGood),
+               {TraceConsumer::kPerfetto, TraceConsumer::kHta,
+                TraceConsumer::kTensorBoard});
   EXPECT_THAT(Rules(validation, true), IsEmpty());
   EXPECT_THAT(Rules(validation, false), IsEmpty());
   EXPECT_FALSE(validation.HasErrors());
@@ -76,7 +76,8 @@ TEST(TraceValidate, EachRuleIsFound) {
       {kP, true, "bare_word", x(R"("ts":1,"dur":NaN)")},
       {kP, true, "duration_not_a_number", x(R"("ts":1,"dur":null)")},
       {kP, true, "control_character", x("\"ts\":1,\"dur\":1,\"b\":\"\x01\"")},
-      {kP, true, "huge_number", x(R"("ts":1,"dur":1,"pid":99999999999999999999)")},
+      {kP, true, "huge_number",
+       x(R"("ts":1,"dur":1,"pid":99999999999999999999)")},
       {kP, false, "bare_word_in_args", x(R"("ts":1,"dur":1,"args":{"v":nan})")},
       {kP, false, "args_not_object", x(R"("ts":1,"dur":1,"args":[])")},
       {kP, false, "negative_pid", x(R"("ts":1,"dur":1,"pid":-1)")},
@@ -91,7 +92,8 @@ TEST(TraceValidate, EachRuleIsFound) {
        R"([{"ph":"X","cat":"cpu_op","name":"a","pid":0,"tid":1,"ts":1,"dur":1},)"
        R"({"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":5,"dur":1}])"},
       {kH, true, "bare_array", x(R"("ts":1,"dur":1)")},
-      {kH, true, "no_rank", R"({"distributedInfo":{"rank":0},"traceEvents":[]})"},
+      {kH, true, "no_rank",
+       R"({"distributedInfo":{"rank":0},"traceEvents":[]})"},
       {kH, true, "no_rank", R"({"traceEvents":[]})"},
       {kH, true, "no_linked_event", x(R"("ts":1,"dur":1)")},
       {kH, false, "host_event_with_stream",
@@ -152,14 +154,16 @@ TEST(TraceValidate, Corpus) {
   const char* const corpus = std::getenv("FIRSTFRAME_CORPUS");
   if (corpus == nullptr) GTEST_SKIP() << "FIRSTFRAME_CORPUS is not set";
   // HTA's own test traces load in HTA and open in Perfetto.
-  EXPECT_THAT(Rules(Validate(absl::StrCat(corpus, "/kineto/hta_ns_resolution_"
-                                                  "rank-0.pt.trace.json.gz"),
+  EXPECT_THAT(Rules(Validate(absl::StrCat(corpus,
+                                          "/kineto/hta_ns_resolution_"
+                                          "rank-0.pt.trace.json.gz"),
                              {TraceConsumer::kPerfetto, TraceConsumer::kHta}),
                     true),
               IsEmpty());
   // This one has no distributedInfo: HTA refuses it.
-  EXPECT_THAT(Rules(Validate(absl::StrCat(corpus, "/kineto/tracelens_h100_"
-                                                  "bert-small.json.gz"),
+  EXPECT_THAT(Rules(Validate(absl::StrCat(corpus,
+                                          "/kineto/tracelens_h100_"
+                                          "bert-small.json.gz"),
                              {TraceConsumer::kHta}),
                     true),
               Contains("no_rank"));

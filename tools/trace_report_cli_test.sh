@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+source tools/cli_test.sh "$@"
+
+cat >"$TMP/a.pt.trace.json" <<'JSON'
+{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}],
+"distributedInfo": {"rank": 0}, "traceEvents": [
+{"ph":"X","cat":"user_annotation","name":"fastvideo.region::decode","pid":5,"tid":5,"ts":1,"dur":50},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":5,"tid":5,"ts":2,"dur":3,"args":{"correlation":4}},
+{"ph":"X","cat":"kernel","name":"my_kernel","pid":0,"tid":7,"ts":10,"dur":20,"args":{"correlation":4,"stream":7,"device":0}}
+]}
+JSON
+A=$TMP/a.pt.trace.json
+
+expect 2 "no file" "$TOOL"
+err_has 'expected a trace FILE'
+expect 2 "a missing file" "$TOOL" "$TMP/absent"
+err_has 'absent: No such file'
+expect 2 "two modes" "$TOOL" --diff --validate=hta "$A" "$A"
+expect 0 "report" "$TOOL" "$A"
+out_has 'region decode: 1 times'
+out_has 'my_kernel'
+err_is_empty
+expect_stdin 0 "stdin" "$(cat "$A")" "$TOOL" -
+out_has 'region decode'
+expect_stdin 2 "stdin twice" "" "$TOOL" - -
+expect_stdin 2 "no trace" "hello" "$TOOL" -
+err_has 'expected a JSON or Perfetto trace'
+expect 0 "--region" "$TOOL" "$A" --region='enc*'
+! grep -q 'region decode' "$OUT" || fail "--region did not filter"
+expect 0 "json" "$TOOL" "$A" --format=json
+json_valid "$OUT"
+out_has '"busy_ns": 20000'
+expect 0 "html" "$TOOL" "$A" --format=html --output="$TMP/r.html"
+grep -q '<!DOCTYPE html>' "$TMP/r.html" || fail "no page"
+expect 0 "--since_s" "$TOOL" "$A" --since_s=0.000005
+out_has 'GPU 0: 1 events'
+
+expect 0 "--diff with itself" "$TOOL" --diff "$A" "$A"
+sed 's/my_kernel/other_kernel/' "$A" >"$TMP/b.json"
+expect 1 "--diff" "$TOOL" --diff "$A" "$TMP/b.json" --format=json
+json_valid "$OUT"
+out_has 'only_in_b'
+expect 2 "--diff of one" "$TOOL" --diff "$A"
+
+expect 0 "--validate" "$TOOL" --validate=perfetto,hta,tensorboard "$A"
+head -c 300 "$A" >"$TMP/cut.json"
+expect 1 "--validate of a cut file" "$TOOL" --validate=perfetto "$TMP/cut.json" --format=jsonl
+jsonl_valid "$OUT"
+out_has '"rule":"truncated"'
+expect 2 "--validate for nobody" "$TOOL" --validate=perfeto "$A"
+err_has 'did you mean perfetto'
+
+expect 0 "--repair" "$TOOL" --repair="$TMP/fixed.json" "$TMP/cut.json"
+json_valid "$TMP/fixed.json"
+expect 0 "--redact" "$TOOL" --redact="$TMP/redacted.json" "$A"
+json_valid "$TMP/redacted.json"
+expect 0 "--merge" "$TOOL" --merge="$TMP/merged.json" "$A" "$TMP/b.json"
+json_valid "$TMP/merged.json"
+expect 0 "--split=rank" "$TOOL" --split=rank --stem="$TMP/part" "$TMP/merged.json"
+out_has 'part.rank1.json.gz: '
+expect 0 "--split=region" "$TOOL" --split=region --stem="$TMP/part" "$A"
+[ -s "$TMP/part.decode.json.gz" ] || fail "no part for the region"
+expect 0 "--split=time" "$TOOL" --split=time --window_s=0.00001 --stem="$TMP/part" "$A"
+expect 2 "--split by nothing known" "$TOOL" --split=colour "$A"
+expect 2 "--repair into a missing folder" "$TOOL" --repair="$TMP/no/x.json" "$A"
+"$TOOL" "$A" >/dev/full 2>"$ERR"
+[ $? -eq 2 ] || fail "a full disk"
+
+check_contract
+finish
