@@ -26,7 +26,7 @@ constexpr char kTrace[] = R"json([
   "correlation" : 4, "stream" : 7
 }
 },
-)";
+)json";
 
 std::vector<TraceSummary> Summaries(const testing::TempDir& dir) {
   auto reader = TraceReader::Open(dir.Write("t.json", kTrace));
