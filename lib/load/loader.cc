@@ -40,11 +40,10 @@ absl::Status CheckGoOn(const LoadOptions& options) {
   return absl::OkStatus();
 }
 
-// The least ring that any path can work with: one thread's slots.
+// The least ring that any mix of paths can work with.
 uint64_t LeastRingBytes(const TransferOptions& options) {
-  return std::max(options.cached_slot_bytes * options.cached_slots_per_thread,
-                  options.direct_slot_bytes * options.direct_slots_per_thread) *
-         3;
+  return 2 * options.cached_slot_bytes + 2 * options.network_slot_bytes +
+         options.direct_slot_bytes * options.direct_slots_per_thread;
 }
 
 }  // namespace
@@ -92,7 +91,8 @@ absl::StatusOr<LoadReport> CheckpointLoader::Load(
   report.residency_before = sources_.ProbeAll();
   const PieceOptions piece_options = {
       .policy = options_.policy,
-      .cached_window_bytes = options_.transfer.cached_slot_bytes,
+      .cached_window_bytes = options_.transfer.cached_read_bytes,
+      .network_window_bytes = options_.transfer.network_read_bytes,
       .direct_window_bytes =
           options_.transfer.direct_slot_bytes - kDirectSlackBytes};
   ChosenPieces chosen = ChoosePieces(plan_, sources_, ranges, piece_options);

@@ -144,10 +144,11 @@ ChosenPieces ChoosePieces(const LoadPlan& plan, const OpenedSources& sources,
   }
   for (const Piece& window : windows.pieces) {
     const ReadPath path = chooser.PathOf(window);
-    CutPieces(plan, window.arena,
-              path == ReadPath::kDirect ? options.direct_window_bytes
-                                        : options.cached_window_bytes,
-              window.group, path, &chosen.list);
+    uint64_t window_bytes = options.direct_window_bytes;
+    if (path == ReadPath::kCached) window_bytes = options.cached_window_bytes;
+    if (path == ReadPath::kNetwork) window_bytes = options.network_window_bytes;
+    CutPieces(plan, window.arena, window_bytes, window.group, path,
+              &chosen.list);
   }
   return chosen;
 }

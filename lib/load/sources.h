@@ -50,6 +50,7 @@ absl::StatusOr<OpenedSources> OpenSources(const LoadPlan& plan,
 struct PieceOptions {
   PathPolicy policy = PathPolicy::kAuto;
   uint64_t cached_window_bytes = 1 << 20;
+  uint64_t network_window_bytes = 4 << 20;
   // Direct reads also cover whole blocks around the window: their slots are
   // kDirectSlackBytes longer.
   uint64_t direct_window_bytes = (4 << 20) - (8 << 10);

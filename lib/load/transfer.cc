@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -23,100 +24,138 @@ int UsableCpus() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// The pieces of each path, and how many threads each path gets.
-struct Paths {
-  PieceQueue queues[3];
-  int threads[3] = {};
+// What one path gets of the machine.
+struct PathShape {
+  int threads = 0;
+  uint64_t slot_bytes = 0;
+  int slots = 0;  // direct: of each thread; else of all together
+  bool is_direct = false;
+
+  uint64_t ring_bytes() const {
+    return slot_bytes * slots * (is_direct ? threads : 1);
+  }
+  // Gives up a part of the ring, if it can.
+  bool Shrink() {
+    int& what = is_direct ? threads : slots;
+    if (what <= (is_direct ? 1 : 2)) return false;
+    --what;
+    return true;
+  }
 };
 
-int ThreadsFor(const TransferOptions& options, ReadPath path) {
+// The pieces of each path, by ReadPath.
+struct Paths {
+  PieceQueue queues[3];
+  PathShape shapes[3];
+
+  uint64_t ring_bytes() const {
+    uint64_t bytes = 0;
+    for (const PathShape& shape : shapes) bytes += shape.ring_bytes();
+    return bytes;
+  }
+};
+
+PathShape ShapeOf(const TransferOptions& options, ReadPath path,
+                  bool to_device) {
+  PathShape shape;
   switch (path) {
     case ReadPath::kCached:
-      return options.cached_threads;
-    case ReadPath::kDirect:
-      return options.direct_threads;
+      shape = {options.cached_threads, options.cached_slot_bytes,
+               options.cached_slots, false};
+      break;
     case ReadPath::kNetwork:
-      return options.network_threads;
+      shape = {options.network_threads, options.network_slot_bytes,
+               options.network_slots, false};
+      break;
+    case ReadPath::kDirect:
+      return {options.direct_threads, options.direct_slot_bytes,
+              options.direct_slots_per_thread, true};
   }
-  return 1;
+  if (!to_device) shape.slots = 0;  // reads go straight to their place
+  return shape;
 }
 
 void SortPieces(const PieceList& list, const TransferOptions& options,
-                Paths* paths) {
+                bool to_device, Paths* paths) {
   for (size_t i = 0; i < list.pieces.size(); ++i) {
     paths->queues[static_cast<int>(list.pieces[i].path)].pieces.push_back(
         static_cast<uint32_t>(i));
   }
   for (int p = 0; p < 3; ++p) {
-    paths->threads[p] = static_cast<int>(
-        std::min<size_t>(ThreadsFor(options, static_cast<ReadPath>(p)),
-                         paths->queues[p].pieces.size()));
+    const size_t pieces = paths->queues[p].pieces.size();
+    if (pieces == 0) continue;
+    PathShape& shape = paths->shapes[p];
+    shape = ShapeOf(options, static_cast<ReadPath>(p), to_device);
+    shape.threads = static_cast<int>(std::min<size_t>(shape.threads, pieces));
   }
 }
 
-// The slots that one thread of `path` uses; none where no ring is needed.
-WorkerSlots SlotsFor(const TransferOptions& options, ReadPath path,
-                     bool to_device) {
-  WorkerSlots slots;
-  if (path == ReadPath::kDirect) {
-    slots.slot_bytes = options.direct_slot_bytes;
-    slots.num_slots = options.direct_slots_per_thread;
-  } else if (to_device) {
-    slots.slot_bytes = options.cached_slot_bytes;
-    slots.num_slots = options.cached_slots_per_thread;
-  }
-  return slots;
-}
-
-// A ring that came out smaller is shared by fewer threads.
-absl::Status FitToRing(const TransferOptions& options, bool to_device,
-                       uint64_t ring_bytes, Paths* paths) {
-  const auto needed = [&] {
-    uint64_t bytes = 0;
-    for (int p = 0; p < 3; ++p) {
-      const WorkerSlots slots =
-          SlotsFor(options, static_cast<ReadPath>(p), to_device);
-      bytes += slots.slot_bytes * slots.num_slots * paths->threads[p];
-    }
-    return bytes;
-  };
-  while (needed() > ring_bytes) {
-    int* most = std::max_element(paths->threads, paths->threads + 3);
-    if (*most <= 1) {
+// Fits the paths to a ring that came out smaller.
+absl::Status FitToRing(uint64_t ring_bytes, Paths* paths) {
+  while (paths->ring_bytes() > ring_bytes) {
+    PathShape* const most =
+        std::max_element(paths->shapes, paths->shapes + 3,
+                         [](const PathShape& a, const PathShape& b) {
+                           return a.ring_bytes() < b.ring_bytes();
+                         });
+    if (!most->Shrink()) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the staging ring has ", ring_bytes,
-                       " bytes, expected at least ", needed()));
+                       " bytes, expected at least ", paths->ring_bytes()));
     }
-    --*most;
   }
   return absl::OkStatus();
 }
 
-void StartThreads(const TransferOptions& options, std::byte* memory,
-                  Paths& paths, TransferState& state,
-                  std::vector<std::thread>* threads) {
-  const bool to_device = state.destination.to_device();
+// Hands out the ring's memory, and makes the rings of blocks that need it.
+absl::Status OpenRings(std::byte* memory, Paths& paths, TransferState& state,
+                       std::unique_ptr<BlockRing> (&rings)[3],
+                       std::byte*(&direct_memory)) {
   for (int p = 0; p < 3; ++p) {
-    const ReadPath path = static_cast<ReadPath>(p);
-    for (int t = 0; t < paths.threads[p]; ++t) {
-      WorkerSlots slots = SlotsFor(options, path, to_device);
-      slots.memory = memory;
-      memory += slots.slot_bytes * slots.num_slots;
-      if (to_device) {
-        slots.stream = static_cast<int>(threads->size() % state.streams.size());
+    const PathShape& shape = paths.shapes[p];
+    if (shape.threads == 0) continue;
+    if (shape.is_direct) {
+      direct_memory = memory;
+    } else if (state.destination.to_device()) {
+      rings[p] = std::make_unique<BlockRing>(state.list, paths.queues[p],
+                                             shape.slot_bytes);
+      FF_RETURN_IF_ERROR(
+          rings[p]->Open(memory, shape.slots, *state.destination.runtime));
+    }
+    memory += shape.ring_bytes();
+  }
+  return absl::OkStatus();
+}
+
+void StartThreads(const TransferOptions& options, std::byte* direct_memory,
+                  Paths& paths, std::unique_ptr<BlockRing> (&rings)[3],
+                  TransferState& state, std::vector<std::thread>* threads) {
+  for (int p = 0; p < 3; ++p) {
+    const PathShape& shape = paths.shapes[p];
+    for (int t = 0; t < shape.threads; ++t) {
+      WorkerSlots slots;
+      if (shape.is_direct) {
+        slots.slot_bytes = shape.slot_bytes;
+        slots.num_slots = shape.slots;
+        slots.memory = direct_memory + shape.slot_bytes * shape.slots * t;
+        if (!state.streams.empty()) {
+          slots.stream = t % static_cast<int>(state.streams.size());
+        }
       }
       PieceQueue& queue = paths.queues[p];
-      threads->emplace_back([=, &queue, &state, &options] {
-        absl::Status status;
-        if (path == ReadPath::kDirect) {
-          status = RunDirect(queue, slots, options.allow_io_uring, state);
-        } else if (to_device) {
-          status = RunBufferedToDevice(queue, slots, state);
-        } else {
-          status = RunBufferedToHost(queue, state);
-        }
-        if (!status.ok()) state.Fail(status);
-      });
+      BlockRing* const ring = rings[p].get();
+      threads->emplace_back(
+          [is_direct = shape.is_direct, slots, ring, &queue, &state, &options] {
+            absl::Status status;
+            if (is_direct) {
+              status = RunDirect(queue, slots, options.allow_io_uring, state);
+            } else if (ring != nullptr) {
+              status = RunBufferedToDevice(queue, *ring, state);
+            } else {
+              status = RunBufferedToHost(queue, state);
+            }
+            if (!status.ok()) state.Fail(status);
+          });
     }
   }
 }
@@ -166,14 +205,8 @@ TransferOptions ResolveTransferOptions(TransferOptions options) {
 uint64_t RingBytes(const TransferOptions& options, const PieceList& list,
                    bool to_device) {
   Paths paths;
-  SortPieces(list, options, &paths);
-  uint64_t bytes = 0;
-  for (int p = 0; p < 3; ++p) {
-    const WorkerSlots slots =
-        SlotsFor(options, static_cast<ReadPath>(p), to_device);
-    bytes += slots.slot_bytes * slots.num_slots * paths.threads[p];
-  }
-  return bytes;
+  SortPieces(list, options, to_device, &paths);
+  return paths.ring_bytes();
 }
 
 absl::StatusOr<TransferStats> RunTransfer(const PieceList& list, int num_groups,
@@ -185,9 +218,8 @@ absl::StatusOr<TransferStats> RunTransfer(const PieceList& list, int num_groups,
   const int64_t start = MonotonicClock::Get().NowNs();
   TransferStats stats;
   Paths paths;
-  SortPieces(list, options, &paths);
-  FF_RETURN_IF_ERROR(
-      FitToRing(options, destination.to_device(), ring.size_bytes(), &paths));
+  SortPieces(list, options, destination.to_device(), &paths);
+  FF_RETURN_IF_ERROR(FitToRing(ring.size_bytes(), &paths));
   TransferState state(list, num_groups, sources, destination);
   if (destination.to_device()) {
     FF_RETURN_IF_ERROR(destination.runtime->SetDevice(destination.device));
@@ -197,8 +229,12 @@ absl::StatusOr<TransferStats> RunTransfer(const PieceList& list, int num_groups,
       state.streams.push_back(std::move(stream));
     }
   }
+  std::unique_ptr<BlockRing> rings[3];
+  std::byte* direct_memory = nullptr;
+  FF_RETURN_IF_ERROR(
+      OpenRings(ring.data(), paths, state, rings, direct_memory));
   std::vector<std::thread> threads;
-  StartThreads(options, ring.data(), paths, state, &threads);
+  StartThreads(options, direct_memory, paths, rings, state, &threads);
   stats.threads = static_cast<int>(threads.size());
   absl::Status status = Follow(num_groups, hooks, state);
   if (!status.ok()) state.Fail(status);
@@ -212,8 +248,10 @@ absl::StatusOr<TransferStats> RunTransfer(const PieceList& list, int num_groups,
   if (status.ok()) status = state.status();
   FF_RETURN_IF_ERROR(status);
   stats.wall_ns = MonotonicClock::Get().NowNs() - start;
+  if (const int64_t at = state.first_read_at_ns) stats.start_ns = at - start;
   if (const int64_t at = state.first_copy_at_ns) {
     stats.first_copy_ns = at - start;
+    stats.last_copy_ns = state.last_copy_at_ns - start;
   }
   FillStats(options, list, state, &stats);
   return stats;

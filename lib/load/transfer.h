@@ -34,12 +34,17 @@ namespace firstframe {
 struct TransferOptions {
   // 0: as many as this process may use CPUs, at most kMaxAutoThreads.
   int cached_threads = 0;
-  uint64_t cached_slot_bytes = 1 << 20;
-  int cached_slots_per_thread = 3;
+  uint64_t cached_read_bytes = 1 << 20;  // one read of one thread
+  uint64_t cached_slot_bytes = 8 << 20;  // one copy
+  int cached_slots = 8;
   int direct_threads = 4;
   uint64_t direct_slot_bytes = 4 << 20;
   int direct_slots_per_thread = 4;
-  int network_threads = 16;
+  // A server answers late: many bytes must be on their way.
+  int network_threads = 32;
+  uint64_t network_read_bytes = 4 << 20;
+  uint64_t network_slot_bytes = 8 << 20;
+  int network_slots = 20;
   int copy_streams = 2;
   bool allow_io_uring = true;
 };
@@ -80,7 +85,9 @@ struct TransferStats {
   int64_t wall_ns = 0;        // until the last byte was in the arena
   int64_t read_busy_ns = 0;   // in reads, the mean over the threads
   int64_t copy_wait_ns = 0;   // waiting for a slot's copy, likewise
+  int64_t start_ns = 0;       // from the start to the first read
   int64_t first_copy_ns = 0;  // from the start to the first copy enqueued
+  int64_t last_copy_ns = 0;   // from the start to the last
   std::vector<std::string> degraded;
 };
 

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "lib/cuda/event.h"
 #include "lib/cuda/stream.h"
 #include "lib/load/plan.h"
 #include "lib/load/sources.h"
@@ -79,14 +80,21 @@ class TransferState {
     const absl::MutexLock lock(&mutex_);
     return status_;
   }
+  void NoteRead(int64_t now_ns) {
+    int64_t unset = 0;
+    first_read_at_ns.compare_exchange_strong(unset, now_ns);
+  }
   void NoteCopy(int64_t now_ns) {
     int64_t unset = 0;
     first_copy_at_ns.compare_exchange_strong(unset, now_ns);
+    last_copy_at_ns.store(now_ns, std::memory_order_relaxed);
   }
 
   std::atomic<int64_t> read_busy_ns = 0;
   std::atomic<int64_t> copy_wait_ns = 0;
+  std::atomic<int64_t> first_read_at_ns = 0;
   std::atomic<int64_t> first_copy_at_ns = 0;
+  std::atomic<int64_t> last_copy_at_ns = 0;
   std::atomic<bool> used_uring = false;
   std::atomic<bool> used_direct_pread = false;
   std::string uring_error;  // guarded by the mutex of SetUringError
@@ -109,9 +117,11 @@ struct PieceQueue {
   std::vector<uint32_t> pieces;  // indices into PieceList::pieces
   std::atomic<size_t> next = 0;
 
-  // Returns the next piece, or null when all are taken.
-  const Piece* Take(const PieceList& list) {
+  // Returns the next piece, or null when all are taken; its index here goes to
+  // `*index` when that is not null.
+  const Piece* Take(const PieceList& list, size_t* index = nullptr) {
     const size_t i = next.fetch_add(1, std::memory_order_relaxed);
+    if (index != nullptr) *index = i;
     return i < pieces.size() ? &list.pieces[pieces[i]] : nullptr;
   }
 };
@@ -124,10 +134,64 @@ struct WorkerSlots {
   int stream = 0;
 };
 
+// Pieces that are neighbours in the arena, filled into one slot by any threads
+// and copied at once.
+struct Block {
+  ArenaRange arena;
+  uint32_t first_piece = 0;  // into PieceQueue::pieces
+  uint32_t num_pieces = 0;
+};
+
+// The blocks of one path and the ring that they go through in turn: block b
+// uses slot b modulo the number of slots, after the copy of the block before it
+// there.
+class BlockRing {
+ public:
+  // Groups the pieces of `queue`, which are in the order of the arena, into
+  // blocks of at most `slot_bytes`, none over two groups or over pieces of
+  // other paths.
+  BlockRing(const PieceList& list, const PieceQueue& queue,
+            uint64_t slot_bytes);
+
+  // Gives the ring its memory and events. Call before any thread starts.
+  absl::Status Open(std::byte* memory, int num_slots, cuda::Runtime& runtime);
+
+  uint32_t BlockOf(size_t piece) const { return block_of_[piece]; }
+  const Block& block(uint32_t b) const { return blocks_[b]; }
+  std::byte* SlotOf(uint32_t b) const {
+    return memory_ + b % slots_.size() * slot_bytes_;
+  }
+
+  // Waits until the slot of block `b` may be written. The thread that has the
+  // block's first piece waits for the copy before it; the others for that
+  // thread.
+  absl::Status WaitForSlot(uint32_t b, bool is_first, TransferState& state);
+
+  // Counts one piece of block `b` as read, and after the last enqueues the
+  // copy.
+  absl::Status FinishPiece(uint32_t b, const PieceQueue& queue,
+                           TransferState& state);
+
+ private:
+  struct Slot {
+    std::atomic<int64_t> free_for = 0;  // the block that may write now
+    std::atomic<int64_t> copied = -1;   // the block whose copy is enqueued
+  };
+
+  const uint64_t slot_bytes_;
+  std::vector<Block> blocks_;
+  std::vector<uint32_t> block_of_;  // by index into the queue
+  std::vector<std::atomic<uint32_t>>
+      left_;  // pieces of each block not yet read
+  std::byte* memory_ = nullptr;
+  std::vector<Slot> slots_;
+  std::vector<cuda::Event> events_;
+};
+
 // Each runs on its own thread until its queue is empty or the transfer stops;
 // the result is the thread's own error.
 absl::Status RunBufferedToHost(PieceQueue& queue, TransferState& state);
-absl::Status RunBufferedToDevice(PieceQueue& queue, const WorkerSlots& slots,
+absl::Status RunBufferedToDevice(PieceQueue& queue, BlockRing& ring,
                                  TransferState& state);
 absl::Status RunDirect(PieceQueue& queue, const WorkerSlots& slots,
                        bool allow_io_uring, TransferState& state);

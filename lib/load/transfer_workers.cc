@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/check.h"
 #include "lib/base/status_macros.h"
 #include "lib/cuda/event.h"
 #include "lib/load/read_queue.h"
@@ -94,6 +93,7 @@ class DirectWorker {
   absl::Status Run(bool allow_io_uring) {
     FF_RETURN_IF_ERROR(Open(allow_io_uring));
     while (!state_.should_stop()) {
+      state_.NoteRead(Now());
       FF_RETURN_IF_ERROR(StartReads());
       if (reads_->in_flight() == 0) break;
       const int64_t start = Now();
@@ -214,6 +214,7 @@ absl::Status RunBufferedToHost(PieceQueue& queue, TransferState& state) {
     const Piece* piece = queue.Take(state.list);
     if (piece == nullptr) break;
     const int64_t start = Now();
+    state.NoteRead(start);
     ListParts(state.list, *piece, state.destination.arena, 0, &parts);
     FF_RETURN_IF_ERROR(state.sources.files[piece->file].buffered.ReadScattered(
         piece->file_begin, absl::MakeSpan(parts)));
@@ -223,34 +224,26 @@ absl::Status RunBufferedToHost(PieceQueue& queue, TransferState& state) {
   return absl::OkStatus();
 }
 
-absl::Status RunBufferedToDevice(PieceQueue& queue, const WorkerSlots& slots,
+absl::Status RunBufferedToDevice(PieceQueue& queue, BlockRing& ring,
                                  TransferState& state) {
   const Destination& destination = state.destination;
   FF_RETURN_IF_ERROR(destination.runtime->SetDevice(destination.device));
-  FF_ASSIGN_OR_RETURN(
-      SlotEvents events,
-      SlotEvents::Create(slots.num_slots, *destination.runtime));
-  const cuda::Stream& stream = state.streams[slots.stream];
   std::vector<iovec> parts;
-  int slot = 0;
   while (!state.should_stop()) {
-    const Piece* piece = queue.Take(state.list);
+    size_t index;
+    const Piece* piece = queue.Take(state.list, &index);
     if (piece == nullptr) break;
-    FF_CHECK(piece->arena.size_bytes() <= slots.slot_bytes);
-    std::byte* const memory = slots.memory + slot * slots.slot_bytes;
-    FF_RETURN_IF_ERROR(events.Wait(slot, state));
+    const uint32_t b = ring.BlockOf(index);
+    const Block& block = ring.block(b);
+    FF_RETURN_IF_ERROR(ring.WaitForSlot(b, index == block.first_piece, state));
+    if (state.should_stop()) break;
     const int64_t start = Now();
-    ListParts(state.list, *piece, memory, piece->arena.begin, &parts);
+    state.NoteRead(start);
+    ListParts(state.list, *piece, ring.SlotOf(b), block.arena.begin, &parts);
     FF_RETURN_IF_ERROR(state.sources.files[piece->file].buffered.ReadScattered(
         piece->file_begin, absl::MakeSpan(parts)));
-    const int64_t end = Now();
-    state.read_busy_ns.fetch_add(end - start, std::memory_order_relaxed);
-    state.NoteCopy(end);
-    FF_RETURN_IF_ERROR(stream.CopyAsync(destination.arena + piece->arena.begin,
-                                        memory, piece->arena.size_bytes()));
-    FF_RETURN_IF_ERROR(events.Record(slot, stream));
-    state.Finish(*piece);
-    slot = (slot + 1) % slots.num_slots;
+    state.read_busy_ns.fetch_add(Now() - start, std::memory_order_relaxed);
+    FF_RETURN_IF_ERROR(ring.FinishPiece(b, queue, state));
   }
   return absl::OkStatus();
 }
