@@ -3,7 +3,6 @@
 
 #include "lib/load/weight_bench.h"
 
-#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -17,12 +16,14 @@
 #include "absl/time/time.h"
 #include "lib/base/status_macros.h"
 #include "lib/cli/input.h"
+#include "lib/cli/interrupt.h"
 #include "lib/cli/progress.h"
 #include "lib/cli/tool.h"
 #include "lib/cuda/device.h"
 #include "lib/cuda/dynamic_library.h"
 #include "lib/cuda/runtime.h"
 #include "lib/cuda/stream.h"
+#include "lib/dist/collective.h"
 #include "lib/dist/join.h"
 #include "lib/dist/launch.h"
 #include "lib/load/load_source.h"
@@ -62,8 +63,6 @@ ABSL_FLAG(double, timeout, 60,
 
 namespace firstframe {
 namespace {
-
-std::atomic<bool> g_interrupted = false;
 
 std::optional<std::string> GetVariable(absl::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
@@ -174,7 +173,7 @@ absl::StatusOr<WeightBenchOptions> ReadOptions(const Launch& launch,
   transfer.cached_read_bytes = static_cast<uint64_t>(read_kib) << 10;
   transfer.cached_slot_bytes = static_cast<uint64_t>(slot_kib) << 10;
   options.bucket_bytes = static_cast<uint64_t>(bucket_mib) << 20;
-  options.load.cancelled = &g_interrupted;
+  options.load.is_cancelled = [] { return cli::InterruptSignal() != 0; };
   return options;
 }
 
@@ -226,7 +225,6 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   FF_ASSIGN_OR_RETURN(const std::optional<int> device, FindDevice(launch));
   FF_ASSIGN_OR_RETURN(WeightBenchOptions options,
                       ReadOptions(launch, device.has_value()));
-  FF_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
 
   cuda::Runtime& runtime = cuda::GetRuntime();
   std::optional<cuda::Stream> stream;
@@ -260,10 +258,12 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   const bool is_root = group->rank() == 0;
   cli::Progress progress(io.err, io.progress && is_root, "weight_bench");
   options.on_step = [&](const std::string& step) { progress.Update(0, step); };
-  std::signal(SIGINT, [](int) { g_interrupted = true; });
-  std::signal(SIGTERM, [](int) { g_interrupted = true; });
+  cli::CatchInterrupts();
+  // A rank that cannot open the checkpoint says so to the others.
+  const absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(path);
+  FF_RETURN_IF_ERROR(Agree(*group, checkpoint.status()));
   absl::StatusOr<WeightBenchResult> result =
-      RunWeightBench(MakeLoadSource(checkpoint), *group, options);
+      RunWeightBench(MakeLoadSource(*checkpoint), *group, options);
   if (!result.ok()) {
     group->Fail(result.status());
     if (group->size() == 1) return result.status();

@@ -31,7 +31,7 @@ class PhaseTimer {
 };
 
 absl::Status CheckGoOn(const LoadOptions& options) {
-  if (options.cancelled != nullptr && options.cancelled->load()) {
+  if (options.is_cancelled && options.is_cancelled()) {
     return absl::CancelledError("the load was cancelled");
   }
   if (absl::Now() > options.deadline) {

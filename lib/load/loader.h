@@ -11,7 +11,6 @@
 #ifndef LIB_LOAD_LOADER_H_
 #define LIB_LOAD_LOADER_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -54,9 +53,8 @@ struct LoadOptions {
   // cgroup, the machine and RLIMIT_MEMLOCK leave.
   uint64_t max_ring_bytes = 192 << 20;
 
-  // Cancelled: the load ends in Cancelled within milliseconds of it turning
-  // true. May be null.
-  const std::atomic<bool>* cancelled = nullptr;
+  // Asked every few milliseconds; true ends the load in Cancelled.
+  std::function<bool()> is_cancelled;
   absl::Time deadline = absl::InfiniteFuture();
   // Called on the loading thread, every few milliseconds.
   std::function<void(uint64_t bytes_done, uint64_t bytes_total)> on_progress;

@@ -192,12 +192,11 @@ TEST_F(LoaderTest, AHookThatFailsStopsTheLoad) {
 }
 
 TEST_F(LoaderTest, CancelledAndLate) {
-  std::atomic<bool> cancelled = true;
   LoadOptions options;
-  options.cancelled = &cancelled;
+  options.is_cancelled = [] { return true; };
   EXPECT_THAT(LoadCheckpoint(source_, options),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
-  options.cancelled = nullptr;
+  options.is_cancelled = {};
   options.deadline = absl::InfinitePast();
   EXPECT_THAT(
       LoadCheckpoint(source_, options),

@@ -232,7 +232,7 @@ void WriteContext(const WeightBenchResult& result,
                 json);
   WriteDevice(context, json);
   json->Key("machine");
-  WriteJson(context.machine, json);
+  WriteJson(context.machine, *json);
   json->EndObject();
 }
 
