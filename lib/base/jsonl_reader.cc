@@ -17,7 +17,7 @@
 namespace firstframe {
 namespace {
 
-constexpr size_t kReadBytes = size_t{1} << 20;
+constexpr size_t kReadBytes = size_t{256} << 10;  // stays in the L2 cache
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // Nearly every line starts with '{', which settles it at once.
@@ -74,6 +74,8 @@ absl::Status JsonlReader::State::Fill() {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", name));
   }
   end += static_cast<size_t>(count);
+  // Behind an unfinished line there are zeros, not what was there before.
+  std::memset(buffer.data() + end, 0, kJsonlPadding);
   return absl::OkStatus();
 }
 

@@ -28,6 +28,7 @@
 namespace firstframe {
 
 // Readable bytes behind every line's text, so that simdjson parses it in place.
+// The first of them is the line's own end, or 0.
 inline constexpr size_t kJsonlPadding = 64;
 
 struct JsonlLine {
