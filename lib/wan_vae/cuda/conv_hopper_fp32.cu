@@ -1,0 +1,19 @@
+// Instances of the convolution kernel for MathMode::kFp32.
+
+#include "lib/wan_vae/cuda/conv_instances.cuh"
+
+namespace firstframe::cuda {
+
+const ConvInstance* FindFp32Instance(const ConvVariant& variant) {
+#define FF_CONV(n, blocks, window, resample) \
+  FF_CONV_INSTANCE(kFp32, n, blocks, window, resample)
+  FF_CONV(96, 1, 3, kNone)
+  FF_CONV(96, 1, 3, kUp)
+  FF_CONV(96, 1, 3, kDown)
+  FF_CONV(96, 1, 1, kNone)
+  FF_CONV(8, 1, 3, kNone)
+#undef FF_CONV
+  return nullptr;
+}
+
+}  // namespace firstframe::cuda
