@@ -1,0 +1,210 @@
+// The GPU backend against the float64 goldens, in every math mode.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/cuda/device.h"
+#include "lib/cuda/runtime.h"
+#include "lib/tensor/shape.h"
+#include "lib/testing/status_matchers.h"
+#include "lib/wan_vae/config.h"
+#include "lib/wan_vae/cuda/cuda_wan_vae.h"
+#include "lib/wan_vae/synthetic.h"
+#include "lib/wan_vae/testdata.h"
+#include "lib/wan_vae/tiling.h"
+
+namespace firstframe {
+namespace {
+
+using cuda::ConvKernelKind;
+using cuda::MathMode;
+using ::firstframe::testing::IsOk;
+using ::firstframe::testing::ReadGoldenOutputs;
+using ::firstframe::testing::ReadGoldenTensors;
+using ::firstframe::testing::RelativeL2;
+using ::firstframe::testing::StatusIs;
+using ::testing::HasSubstr;
+
+struct Case {
+  MathMode math;
+  double limit;  // relative L2 error against float64
+};
+
+// Norms of three channels amplify every rounding of the tiny encoder.
+constexpr double kTinyEncodeFactor = 30;
+constexpr double kEncodeFactor = 3;
+
+class CudaWanVaeGpu : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    const auto device = cuda::ResolveDevice({cuda::DeviceKind::kCuda, 0});
+    if (!device.ok()) GTEST_SKIP() << device.status();
+  }
+
+  static std::unique_ptr<CudaWanVae> Load(const char* preset,
+                                          CudaWanVaeOptions options) {
+    options.math = GetParam().math;
+    auto model = *BuildCudaWanVae(*WanVaePreset(preset), options);
+    EXPECT_THAT(model->AllocateParameters(), IsOk());
+    const auto& parameters = model->tree().parameters;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      FloatTensor value = {.shape = parameters[i].shape};
+      value.values.resize(*CheckedNumElements(value.shape));
+      FillSynthetic(parameters[i].name, value.shape, 0,
+                    absl::MakeSpan(value.values));
+      EXPECT_THAT(model->AssignParameter(static_cast<int>(i), ViewOf(value)),
+                  IsOk());
+    }
+    EXPECT_THAT(model->Finalize(), IsOk());
+    return model;
+  }
+
+  static void ExpectDecodes(const char* preset, const char* file,
+                            const CudaWanVaeOptions& options = {},
+                            const RunOptions& run = {}) {
+    const auto golden = ReadGoldenTensors(file);
+    const auto model = Load(preset, options);
+    ASSERT_OK_AND_ASSIGN(const FloatTensor samples,
+                         model->Decode(ViewOf(golden.at("latent")), run));
+    EXPECT_LE(RelativeL2(samples, golden.at("sample")), GetParam().limit);
+    EXPECT_GT(model->LastRunDeviceNs(), 0);
+    EXPECT_LE(model->PeakDeviceBytes(), int64_t{6} << 30);
+  }
+
+  static void ExpectEncodes(const char* preset, const char* file,
+                            double factor) {
+    const auto golden = ReadGoldenTensors(file);
+    const auto model = Load(preset, {});
+    ASSERT_OK_AND_ASSIGN(const EncodeResult result,
+                         model->Encode(ViewOf(golden.at("encode_input")), {}));
+    const double limit = factor * GetParam().limit;
+    EXPECT_LE(RelativeL2(result.mean, golden.at("encode_mean")), limit);
+    EXPECT_LE(RelativeL2(result.logvar, golden.at("encode_logvar")), limit);
+    // Decoding still works beside it.
+    ASSERT_OK_AND_ASSIGN(const FloatTensor samples,
+                         model->Decode(ViewOf(golden.at("latent")), {}));
+    EXPECT_LE(RelativeL2(samples, golden.at("sample")), GetParam().limit);
+  }
+};
+
+TEST_P(CudaWanVaeGpu, TinyDecodes) {
+  ExpectDecodes("tiny", "tiny_golden.safetensors");
+}
+
+TEST_P(CudaWanVaeGpu, SmallBatchOfTwoDecodes) {
+  ExpectDecodes("small", "small_golden.safetensors");
+}
+
+TEST_P(CudaWanVaeGpu, PortableKernelsDecode) {
+  const CudaWanVaeOptions portable = {.kernels = ConvKernelKind::kPortable};
+  ExpectDecodes("tiny", "tiny_golden.safetensors", portable);
+  ExpectDecodes("small", "small_golden.safetensors", portable);
+}
+
+TEST_P(CudaWanVaeGpu, TiledDecodes) {
+  ExpectDecodes("small", "small_tiled_golden.safetensors", {},
+                {.tiling = TilingOptions{64, 64, 48, 48}});
+}
+
+TEST_P(CudaWanVaeGpu, PublishedSizeDecodes) {
+  ExpectDecodes("wan21", "wan21_golden.safetensors");
+}
+
+TEST_P(CudaWanVaeGpu, TinyEncodes) {
+  ExpectEncodes("tiny", "tiny_golden.safetensors", kTinyEncodeFactor);
+}
+
+TEST_P(CudaWanVaeGpu, SmallEncodes) {
+  ExpectEncodes("small", "small_golden.safetensors", kEncodeFactor);
+}
+
+// Copies what it sees to the host.
+class Recorder : public ActivationObserver {
+ public:
+  struct Output {
+    std::string module;
+    Shape shape;
+    bool on_device = false;
+    double abs_mean = 0;
+  };
+
+  absl::Status OnOutput(const Module& module,
+                        const ObservedTensor& output) override {
+    Output seen = {.module = module.name,
+                   .shape = output.shape,
+                   .on_device = output.on_device};
+    if (output.dtype == DType::kF32) {
+      std::vector<float> values(*CheckedNumElements(output.shape));
+      cuda::Runtime& runtime = cuda::GetRuntime();
+      absl::Status status = runtime.CopyAsync(
+          {values.data(), output.data, values.size() * sizeof(float)},
+          output.stream);
+      if (status.ok()) status = runtime.SynchronizeStream(output.stream);
+      if (!status.ok()) return status;
+      for (const float v : values) seen.abs_mean += std::abs(double{v});
+      seen.abs_mean /= static_cast<double>(values.size());
+    }
+    outputs.push_back(std::move(seen));
+    return absl::OkStatus();
+  }
+
+  std::vector<Output> outputs;
+};
+
+TEST_P(CudaWanVaeGpu, ObserverSeesWhatPyTorchsHooksSaw) {
+  const std::vector<testing::GoldenOutput> expected = ReadGoldenOutputs();
+  FloatTensor latent = ReadGoldenTensors("small_golden.safetensors")["latent"];
+  latent.shape[0] = 1;  // the trace is of the first batch item
+  latent.values.resize(latent.values.size() / 2);
+  const auto model = Load("small", {});
+  Recorder recorder;
+  ASSERT_THAT(model->Decode(ViewOf(latent), {.observer = &recorder}), IsOk());
+  ASSERT_EQ(recorder.outputs.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const Recorder::Output& seen = recorder.outputs[i];
+    SCOPED_TRACE(expected[i].module);
+    EXPECT_EQ(seen.module, expected[i].module);
+    EXPECT_EQ(seen.shape, expected[i].shape);
+    EXPECT_TRUE(seen.on_device);
+    if (GetParam().math == MathMode::kFp32) {
+      EXPECT_NEAR(seen.abs_mean, expected[i].abs_mean,
+                  1e-5 * expected[i].abs_mean);
+    }
+  }
+}
+
+TEST_P(CudaWanVaeGpu, CancelledRunEndsAndTheNextOneWorks) {
+  const auto golden = ReadGoldenTensors("small_golden.safetensors");
+  const auto model = Load("small", {});
+  int asked = 0;
+  EXPECT_THAT(model->Decode(ViewOf(golden.at("latent")),
+                            {.is_cancelled = [&] { return ++asked > 2; }}),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
+  ASSERT_OK_AND_ASSIGN(const FloatTensor samples,
+                       model->Decode(ViewOf(golden.at("latent")), {}));
+  EXPECT_LE(RelativeL2(samples, golden.at("sample")), GetParam().limit);
+}
+
+TEST_P(CudaWanVaeGpu, MissingParameterIsNamed) {
+  auto model = *BuildCudaWanVae(*WanVaePreset("tiny"), {});
+  ASSERT_THAT(model->AllocateParameters(), IsOk());
+  EXPECT_THAT(model->Finalize(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("post_quant_conv.weight has no value")));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaWanVaeGpu,
+                         ::testing::Values(Case{MathMode::kFp32, 1e-5},
+                                           Case{MathMode::kTf32, 2e-3},
+                                           Case{MathMode::kBf16, 2e-2}),
+                         [](const auto& info) {
+                           return std::string("Mode") +
+                                  std::to_string(
+                                      static_cast<int>(info.param.math));
+                         });
+
+}  // namespace
+}  // namespace firstframe

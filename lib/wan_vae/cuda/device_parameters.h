@@ -1,0 +1,104 @@
+// The parameters of a model on the device: as uploaded, and as kernels want
+// them.
+
+#ifndef LIB_WAN_VAE_CUDA_DEVICE_PARAMETERS_H_
+#define LIB_WAN_VAE_CUDA_DEVICE_PARAMETERS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "lib/cuda/event.h"
+#include "lib/cuda/memory.h"
+#include "lib/cuda/stream.h"
+#include "lib/tensor/tensor.h"
+#include "lib/wan_vae/cuda/plan.h"
+#include "lib/wan_vae/module_tree.h"
+
+namespace firstframe::cuda {
+
+// Copies host memory to the device through a ring of pinned stages, so that the
+// next piece is read while the last one travels. Thread-safe.
+class PinnedUploader {
+ public:
+  static absl::StatusOr<std::unique_ptr<PinnedUploader>> Create();
+
+  // Converts `value` to float32 at `to`. Returns once `value` has been read.
+  absl::Status Upload(const TensorView& value, float* to);
+  // Waits until everything has arrived.
+  absl::Status Finish();
+
+ private:
+  struct Stage {
+    PinnedBuffer buffer;
+    Event done;
+  };
+  explicit PinnedUploader(Stream stream) : stream_(std::move(stream)) {}
+  absl::StatusOr<int> TakeStage();
+  void GiveBack(int stage);
+
+  const Stream stream_;
+  std::vector<Stage> stages_;
+  absl::Mutex mutex_;
+  std::vector<int> free_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Thread-compatible, but for Assign.
+class DeviceParameters {
+ public:
+  DeviceParameters(const ModuleTree& tree, const PlanOptions& options);
+
+  absl::Status Allocate();
+  absl::Status Assign(int index, const TensorView& value);
+
+  // Packs the decoder's (or encoder's) layers on `stream` and frees the
+  // uploaded form. FailedPrecondition names a parameter without a value.
+  absl::Status Prepare(bool encoder, const Stream& stream);
+  bool is_prepared(bool encoder) const { return sides_[encoder].is_prepared; }
+
+  struct Layer {
+    ConvVariant variant;
+    const void* weights = nullptr;
+    const float* bias = nullptr;
+  };
+  // Of prepared layers. Gammas are padded with zeros to whole tiles.
+  const Layer& LayerOf(const ConvLayer& layer) const {
+    return layers_[layer.module];
+  }
+  const float* GammaOf(const NormLayer& norm) const {
+    return gammas_[norm.gamma];
+  }
+
+  int64_t bytes() const;
+  int64_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  struct Side {
+    DeviceBuffer raw;
+    DeviceBuffer packed;
+    int64_t raw_bytes = 0;
+    bool is_prepared = false;
+  };
+  struct Placed {
+    int side = 0;
+    int64_t offset = 0;  // in Side::raw
+  };
+  const float* Raw(int parameter) const;
+
+  const ModuleTree& tree_;
+  const PlanOptions options_;
+  Side sides_[2];  // decoder, encoder
+  std::vector<Placed> places_;
+  std::vector<char> is_assigned_;  // char: written from several threads
+  std::vector<Layer> layers_;      // by module
+  std::vector<const float*> gammas_;
+  std::unique_ptr<PinnedUploader> uploader_;
+  int64_t peak_bytes_ = 0;
+};
+
+}  // namespace firstframe::cuda
+
+#endif  // LIB_WAN_VAE_CUDA_DEVICE_PARAMETERS_H_
