@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,9 @@ constexpr auto kF32 = memory::data_type::f32;
 // Work for which another thread pays: some 20 microseconds of one core.
 constexpr int64_t kFlopsPerThread = 2'000'000;
 
+// Products that one chain of float32 additions may take.
+constexpr int64_t kLongestChain = 32 * 27;
+
 // oneDNN pads channels to this many.
 constexpr int64_t kVectorChannels = 16;
 
@@ -34,8 +38,12 @@ memory::dims WeightDims(const ConvLayer& layer) {
           layer.kernel[1], layer.kernel[2]};
 }
 
-memory::desc PlainWeights(const ConvLayer& layer) {
-  return memory::desc(WeightDims(layer), kF32, Tag::oidhw);
+// [out, in, kt, kh, kw] inside weights of `in_channels` input channels.
+memory::desc PlainWeights(const ConvLayer& layer, int64_t in_channels) {
+  const auto& k = layer.kernel;
+  const int64_t taps = k[0] * k[1] * k[2];
+  return memory::desc(WeightDims(layer), kF32,
+                      {in_channels * taps, taps, k[1] * k[2], k[2], 1});
 }
 
 WeightShape PackedShape(const ConvLayer& layer) {
@@ -107,94 +115,128 @@ memory DnnlContext::Scratch(const memory::desc& desc) {
   return memory(desc, engine_, scratch_.data());
 }
 
+int64_t NumInputGroups(const ConvLayer& layer) {
+  // The others are short, and take their input as it is.
+  if (layer.kernel[0] == 1 || layer.kernel[1] == 1) return 1;
+  const int64_t taps = layer.kernel[0] * layer.kernel[1] * layer.kernel[2];
+  for (int64_t groups = 1; groups * kVectorChannels <= layer.in_channels;
+       ++groups) {
+    const int64_t channels = layer.in_channels / groups;
+    if (layer.in_channels % groups == 0 && channels % kVectorChannels == 0 &&
+        channels * taps <= kLongestChain) {
+      return groups;
+    }
+  }
+  return 1;
+}
+
+CpuConv::CpuConv(const ConvLayer& layer, DnnlContext& context)
+    : layer_(layer),
+      context_(context),
+      group_layer_(layer),
+      groups_(NumInputGroups(layer)) {
+  group_layer_.in_channels /= num_groups();
+}
+
 bool CpuConv::is_narrow() const {
   return std::max(layer_.in_channels, layer_.out_channels) < kVectorChannels;
 }
 
 dnnl::convolution_forward::primitive_desc CpuConv::Describe(
-    const ConvShape& shape) const {
-  const auto out = ConvOutputShape(layer_, shape);
+    const ConvShape& shape, bool is_first) const {
+  const ConvLayer& layer = group_layer_;
+  const auto out = ConvOutputShape(layer, shape);
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (shape.accumulate) {
+  if (shape.accumulate || !is_first) {
     dnnl::post_ops post_ops;
     post_ops.append_sum(1.0f);
     attr.set_post_ops(post_ops);
   }
   const dnnl::convolution_forward::desc desc(
       dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-      ChannelsLast(shape.batch, layer_.in_channels, shape.frames, shape.height,
+      ChannelsLast(shape.batch, layer.in_channels, shape.frames, shape.height,
                    shape.width),
-      memory::desc(WeightDims(layer_), kF32, Tag::any),
-      memory::desc({layer_.out_channels}, kF32, Tag::a),
+      memory::desc(WeightDims(layer), kF32, Tag::any),
+      is_first ? memory::desc({layer.out_channels}, kF32, Tag::a)
+               : memory::desc(),
       ChannelsLast(out[0], out[4], out[1], out[2], out[3]),
-      {layer_.stride[0], layer_.stride[1], layer_.stride[2]},
-      {shape.zero_frames, layer_.padding[0], layer_.padding[1]},
-      {0, layer_.padding[0] + shape.zero_after,
-       layer_.padding[1] + shape.zero_after});
+      {layer.stride[0], layer.stride[1], layer.stride[2]},
+      {shape.zero_frames, layer.padding[0], layer.padding[1]},
+      {0, layer.padding[0] + shape.zero_after,
+       layer.padding[1] + shape.zero_after});
   return dnnl::convolution_forward::primitive_desc(desc, attr,
                                                    context_.engine());
 }
 
-memory CpuConv::WeightsIn(const memory::desc& desc) {
-  for (const memory& weights : weights_) {
+memory CpuConv::WeightsIn(Group& group, const memory::desc& desc) {
+  for (const memory& weights : group) {
     if (weights.get_desc() == desc) return weights;
   }
-  FF_CHECK(!weights_.empty());
-  memory from = weights_.front();
+  FF_CHECK(!group.empty());
+  memory from = group.front();
   memory to(desc, context_.engine());
-  const WeightShape shape = PackedShape(layer_);
-  const int64_t from_block = PackedBlock(from.get_desc(), layer_);
-  const int64_t to_block = PackedBlock(desc, layer_);
+  const WeightShape shape = PackedShape(group_layer_);
+  const int64_t from_block = PackedBlock(from.get_desc(), group_layer_);
+  const int64_t to_block = PackedBlock(desc, group_layer_);
   if (from_block > 0 && to_block > 0) {
     RepackWeights(shape, Data(from), from_block, Data(to), to_block);
-  } else if (from.get_desc() == PlainWeights(layer_) && to_block > 0) {
-    PackWeights(shape, Data(from), to_block, Data(to));
+  } else if (to_block > 0 &&
+             from.get_desc() ==
+                 PlainWeights(group_layer_, layer_.in_channels)) {
+    PackWeights(shape, Data(from), layer_.in_channels * shape.taps, to_block,
+                Data(to));
   } else {
     dnnl::reorder(from, to).execute(context_.stream(), from, to);
   }
-  weights_.push_back(to);
+  group.push_back(to);
   return to;
 }
 
 absl::Status CpuConv::SetWeights(const float* weight, const float* bias,
                                  const ConvShape& likely) {
+  const int64_t taps = PackedShape(layer_).taps;
   if (is_narrow()) {
-    const auto& k = layer_.kernel;
     plain_weights_.assign(
-        weight,
-        weight + layer_.out_channels * layer_.in_channels * k[0] * k[1] * k[2]);
+        weight, weight + layer_.out_channels * layer_.in_channels * taps);
     plain_bias_.assign(bias, bias + layer_.out_channels);
     return absl::OkStatus();
   }
   return CatchDnnl("convolution weights", [&] {
-    const memory::desc plain = PlainWeights(layer_);
-    weights_ = {memory(plain, context_.engine(), const_cast<float*>(weight))};
-    memory blocked = WeightsIn(Describe(likely).weights_desc());
-    if (blocked.get_desc() == plain) {  // still the caller's memory: copy it
-      memory copy(plain, context_.engine());
-      std::memcpy(copy.get_data_handle(), weight, plain.get_size());
-      blocked = copy;
+    const memory::desc plain = PlainWeights(group_layer_, layer_.in_channels);
+    const memory::desc wanted =
+        Describe(likely, /*is_first=*/true).weights_desc();
+    for (int64_t g = 0; g < num_groups(); ++g) {
+      const float* from = weight + g * group_layer_.in_channels * taps;
+      groups_[g] = {memory(plain, context_.engine(), const_cast<float*>(from))};
+      memory stored = WeightsIn(groups_[g], wanted);
+      if (stored.get_desc() == plain) {  // still the caller's memory: copy it
+        stored = memory(plain, context_.engine());
+        std::memcpy(stored.get_data_handle(), from, plain.get_size());
+      }
+      groups_[g] = {stored};
     }
-    weights_ = {blocked};
     bias_ = memory({{layer_.out_channels}, kF32, Tag::a}, context_.engine());
     std::memcpy(bias_.get_data_handle(), bias,
                 layer_.out_channels * sizeof(float));
   });
 }
 
-CpuConv::Prepared& CpuConv::Prepare(const ConvShape& shape) {
-  const auto found = prepared_.find(shape);
+CpuConv::Prepared& CpuConv::Prepare(const ConvShape& shape, bool is_first) {
+  const auto found = prepared_.find({shape, is_first});
   if (found != prepared_.end()) return found->second;
-  const auto desc = Describe(shape);
+  const auto desc = Describe(shape, is_first);
   Prepared prepared = {
       .primitive = dnnl::convolution_forward(desc),
       .input = memory(desc.src_desc(), context_.engine(), nullptr),
-      .weights = WeightsIn(desc.weights_desc()),
-      .bias = bias_,
       .output = memory(desc.dst_desc(), context_.engine(), nullptr),
+      .weights = {},
       .scratch = desc.scratchpad_desc()};
-  return prepared_.emplace(shape, std::move(prepared)).first->second;
+  for (Group& group : groups_) {
+    prepared.weights.push_back(WeightsIn(group, desc.weights_desc()));
+  }
+  return prepared_.emplace(std::make_pair(shape, is_first), std::move(prepared))
+      .first->second;
 }
 
 absl::Status CpuConv::Run(const ConvShape& shape, const float* input,
@@ -205,25 +247,32 @@ absl::Status CpuConv::Run(const ConvShape& shape, const float* input,
     return absl::OkStatus();
   }
   // oneDNN takes every thread it is offered, however little there is to do.
-  const ThreadLimit limit(ConvFlops(layer_, shape) / kFlopsPerThread + 1);
+  const ThreadLimit limit(ConvFlops(group_layer_, shape) / kFlopsPerThread + 1);
+  const int64_t group_size = shape.batch * shape.frames * shape.height *
+                             shape.width * group_layer_.in_channels;
   return CatchDnnl("convolution", [&] {
-    Prepared& prepared = Prepare(shape);
-    prepared.input.set_data_handle(const_cast<float*>(input));
-    prepared.output.set_data_handle(output);
-    prepared.primitive.execute(
-        context_.stream(),
-        {{DNNL_ARG_SRC, prepared.input},
-         {DNNL_ARG_WEIGHTS, prepared.weights},
-         {DNNL_ARG_BIAS, prepared.bias},
-         {DNNL_ARG_DST, prepared.output},
-         {DNNL_ARG_SCRATCHPAD, context_.Scratch(prepared.scratch)}});
+    for (int64_t g = 0; g < num_groups(); ++g) {
+      Prepared& prepared = Prepare(shape, g == 0);
+      prepared.input.set_data_handle(
+          const_cast<float*>(input + g * group_size));
+      prepared.output.set_data_handle(output);
+      std::unordered_map<int, memory> arguments = {
+          {DNNL_ARG_SRC, prepared.input},
+          {DNNL_ARG_WEIGHTS, prepared.weights[g]},
+          {DNNL_ARG_DST, prepared.output},
+          {DNNL_ARG_SCRATCHPAD, context_.Scratch(prepared.scratch)}};
+      if (g == 0) arguments[DNNL_ARG_BIAS] = bias_;
+      prepared.primitive.execute(context_.stream(), arguments);
+    }
   });
 }
 
 int64_t CpuConv::parameter_bytes() const {
   int64_t bytes = (plain_weights_.size() + plain_bias_.size()) * sizeof(float);
-  if (!weights_.empty()) bytes += bias_.get_desc().get_size();
-  for (const memory& weights : weights_) bytes += weights.get_desc().get_size();
+  if (bias_) bytes += bias_.get_desc().get_size();
+  for (const Group& group : groups_) {
+    for (const memory& weights : group) bytes += weights.get_desc().get_size();
+  }
   return bytes;
 }
 

@@ -61,39 +61,41 @@ absl::Status CpuForward::RunConv(const ConvLayer& layer, const ConvShape& shape,
 
 // A causal layer sees kernel[0] - 1 earlier frames: those of the chunk before,
 // or, in its first chunk, zeros. Its input is laid out as [earlier | new]
-// frames, whose last ones are what the next chunk needs.
+// frames, whose last ones are what the next chunk needs; an item is that of one
+// batch entry in one group of channels.
 absl::StatusOr<CpuActivation> CpuForward::Causal(const ConvLayer& layer,
                                                  int64_t n, int64_t t,
                                                  int64_t h, int64_t w,
                                                  FillFrames fill,
                                                  CpuActivation* sum) {
-  const int64_t earlier = layer.kernel[0] - 1;
+  const int64_t groups = layers_.convs[layer.module]->num_groups();
+  const int64_t items = groups * n;
+  const int64_t frame = h * w * layer.in_channels / groups;
+  const int64_t earlier = layer.kernel[0] - 1, kept = earlier * frame;
   Cache& cache = caches_[layer.module];
   const bool is_first = cache.kept == 0;
-  const int64_t lead = is_first ? 0 : earlier;
-  FF_ASSIGN_OR_RETURN(CpuActivation input,
-                      Allocate(n, lead + t, h, w, layer.in_channels));
-  const int64_t frame = input.frame_size();
-  const int64_t stride = input.t * frame, kept = earlier * frame;
+  const int64_t lead = is_first ? 0 : earlier, stride = (lead + t) * frame;
+  FF_ASSIGN_OR_RETURN(const CpuBuffer input,
+                      layers_.pool->Acquire(items * stride));
   if (lead > 0) {
-    CopyBlocks(cache.frames.data(), kept, input.data(), stride, n, kept);
+    CopyBlocks(cache.frames.data(), kept, input.data(), stride, items, kept);
   }
   FF_RETURN_IF_ERROR(fill(input.data() + lead * frame, stride));
   if (earlier > 0) {
     if (is_first) {
-      FF_ASSIGN_OR_RETURN(cache.frames, layers_.pool->Acquire(n * kept));
+      FF_ASSIGN_OR_RETURN(cache.frames, layers_.pool->Acquire(items * kept));
       cache.kept = earlier;
     }
     // Fewer frames than a cache holds: zeros stand for those before them.
-    const int64_t zeros = std::max<int64_t>(0, earlier - input.t) * frame;
-    for (int64_t i = 0; zeros > 0 && i < n; ++i) {
+    const int64_t zeros = std::max<int64_t>(0, earlier - lead - t) * frame;
+    for (int64_t i = 0; zeros > 0 && i < items; ++i) {
       std::fill_n(cache.frames.data() + i * kept, zeros, 0.0f);
     }
     CopyBlocks(input.data() + stride - (kept - zeros), stride,
-               cache.frames.data() + zeros, kept, n, kept - zeros);
+               cache.frames.data() + zeros, kept, items, kept - zeros);
   }
   const ConvShape shape = {.batch = n,
-                           .frames = input.t,
+                           .frames = lead + t,
                            .height = h,
                            .width = w,
                            .zero_frames = earlier - lead,
@@ -110,11 +112,21 @@ absl::StatusOr<CpuActivation> CpuForward::Causal(const ConvLayer& layer,
   return output;
 }
 
+// Writes `x` as the new frames of the input of `layer`.
+void CpuForward::FillFrom(const ConvLayer& layer, const CpuActivation& x,
+                          float* to, int64_t stride) const {
+  const int64_t groups = layers_.convs[layer.module]->num_groups();
+  const int64_t rows = x.t * x.h * x.w;
+  for (int64_t i = 0; i < x.n; ++i) {
+    SplitRows(x.data() + i * rows * x.c, rows, x.c, to + i * stride, groups,
+              x.n * stride);
+  }
+}
+
 absl::StatusOr<CpuActivation> CpuForward::CausalOn(const ConvLayer& layer,
                                                    const CpuActivation& x) {
   const auto fill = [&](float* to, int64_t stride) {
-    const int64_t item = x.t * x.frame_size();
-    CopyBlocks(x.data(), item, to, stride, x.n, item);
+    FillFrom(layer, x, to, stride);
     return absl::OkStatus();
   };
   FF_ASSIGN_OR_RETURN(CpuActivation y,
@@ -140,12 +152,13 @@ absl::StatusOr<CpuActivation> CpuForward::NormSiluConv(
     const NormLayer& norm, int nonlinearity, int dropout, const ConvLayer& conv,
     const CpuActivation& x, CpuActivation* sum) {
   const float* gamma = layers_.gammas[norm.gamma].data();
-  const int64_t rows = x.t * x.h * x.w, item = rows * x.c;
+  const int64_t rows = x.t * x.h * x.w;
   const auto fill = [&](float* to, int64_t stride) -> absl::Status {
     if (observer_ == nullptr) {
+      const int64_t groups = layers_.convs[conv.module]->num_groups();
       for (int64_t i = 0; i < x.n; ++i) {
-        NormalizeRows(x.data() + i * item, rows, x.c, gamma, /*silu=*/true,
-                      to + i * stride);
+        NormalizeRows(x.data() + i * rows * x.c, rows, x.c, gamma,
+                      /*silu=*/true, to + i * stride, groups, x.n * stride);
       }
       return absl::OkStatus();
     }
@@ -155,7 +168,7 @@ absl::StatusOr<CpuActivation> CpuForward::NormSiluConv(
     Silu(y.data(), y.size());
     FF_RETURN_IF_ERROR(Observe(nonlinearity, y));
     if (dropout >= 0) FF_RETURN_IF_ERROR(Observe(dropout, y));
-    CopyBlocks(y.data(), item, to, stride, x.n, item);
+    FillFrom(conv, y, to, stride);
     return absl::OkStatus();
   };
   CpuActivation* const fused_sum = observer_ == nullptr ? sum : nullptr;

@@ -83,6 +83,8 @@ class CpuForward {
   absl::StatusOr<CpuActivation> Causal(const ConvLayer& layer, int64_t n,
                                        int64_t t, int64_t h, int64_t w,
                                        FillFrames fill, CpuActivation* sum);
+  void FillFrom(const ConvLayer& layer, const CpuActivation& x, float* to,
+                int64_t stride) const;
   absl::StatusOr<CpuActivation> CausalOn(const ConvLayer& layer,
                                          const CpuActivation& x);
   absl::Status RunConv(const ConvLayer& layer, const ConvShape& shape,

@@ -72,18 +72,24 @@ inline float SumOfSquares(const float* row, int64_t channels) {
 
 FF_WIDE_VECTORS void NormalizeRange(const float* input, int64_t rows,
                                     int64_t channels, const float* gamma,
-                                    bool silu, float* output) {
+                                    bool silu, float* output, int64_t groups,
+                                    int64_t group_stride) {
   const float root = std::sqrt(static_cast<float>(channels));
+  const int64_t width = channels / groups;
   for (int64_t r = 0; r < rows; ++r) {
-    const float* x = input + r * channels;
-    float* y = output + r * channels;
-    const float norm = std::sqrt(SumOfSquares(x, channels));
+    const float* row = input + r * channels;
+    const float norm = std::sqrt(SumOfSquares(row, channels));
     const float scale = root / std::max(norm, 1e-12f);
-    if (silu) {
-      for (int64_t c = 0; c < channels; ++c)
-        y[c] = SiluOf(x[c] * scale * gamma[c]);
-    } else {
-      for (int64_t c = 0; c < channels; ++c) y[c] = x[c] * scale * gamma[c];
+    for (int64_t g = 0; g < groups; ++g) {
+      const float* x = row + g * width;
+      const float* factor = gamma + g * width;
+      float* y = output + g * group_stride + r * width;
+      if (silu) {
+        for (int64_t c = 0; c < width; ++c)
+          y[c] = SiluOf(x[c] * scale * factor[c]);
+      } else {
+        for (int64_t c = 0; c < width; ++c) y[c] = x[c] * scale * factor[c];
+      }
     }
   }
 }
@@ -118,10 +124,24 @@ constexpr int64_t kTile = 64;
 }  // namespace
 
 void NormalizeRows(const float* input, int64_t rows, int64_t channels,
-                   const float* gamma, bool silu, float* output) {
+                   const float* gamma, bool silu, float* output, int64_t groups,
+                   int64_t group_stride) {
   ParallelFor(rows, kGrain / channels + 1, [&](int64_t begin, int64_t end) {
     NormalizeRange(input + begin * channels, end - begin, channels, gamma, silu,
-                   output + begin * channels);
+                   output + begin * (channels / groups), groups, group_stride);
+  });
+}
+
+void SplitRows(const float* input, int64_t rows, int64_t channels,
+               float* output, int64_t groups, int64_t group_stride) {
+  const int64_t width = channels / groups;
+  ParallelFor(rows, kGrain / channels + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t g = 0; g < groups; ++g) {
+        std::memcpy(output + g * group_stride + r * width,
+                    input + r * channels + g * width, width * sizeof(float));
+      }
+    }
   });
 }
 

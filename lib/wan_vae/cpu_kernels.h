@@ -13,7 +13,8 @@ namespace firstframe {
 // y = x / max(|x|, 1e-12) * sqrt(channels) * gamma for each row, then y *
 // sigmoid(y) when `silu`. In place when input == output.
 void NormalizeRows(const float* input, int64_t rows, int64_t channels,
-                   const float* gamma, bool silu, float* output);
+                   const float* gamma, bool silu, float* output,
+                   int64_t groups = 1, int64_t group_stride = 0);
 
 // x * sigmoid(x), in place.
 void Silu(float* values, int64_t count);
@@ -23,6 +24,11 @@ void AddTo(float* sum, const float* values, int64_t count);
 
 // Softmax of each row of `scale` * scores, in place.
 void SoftmaxRows(float* scores, int64_t rows, int64_t columns, float scale);
+
+// Copies rows of `channels` into `groups` of channels / groups, `group_stride`
+// apart.
+void SplitRows(const float* input, int64_t rows, int64_t channels,
+               float* output, int64_t groups, int64_t group_stride);
 
 // Copies `count` blocks of `block` floats between strided places.
 void CopyBlocks(const float* from, int64_t from_stride, float* to,

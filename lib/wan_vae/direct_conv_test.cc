@@ -20,6 +20,21 @@ std::vector<float> Values(const std::string& name, int64_t count) {
   return values;
 }
 
+// [rows, channels] to [groups, rows, channels / groups].
+std::vector<float> Grouped(const std::vector<float>& values, int64_t channels,
+                           int64_t groups) {
+  const int64_t rows = static_cast<int64_t>(values.size()) / channels;
+  const int64_t width = channels / groups;
+  std::vector<float> result(values.size());
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < channels; ++c) {
+      result[(c / width * rows + r) * width + c % width] =
+          values[r * channels + c];
+    }
+  }
+  return result;
+}
+
 struct Case {
   const char* name;
   int64_t in, out;
@@ -56,7 +71,8 @@ TEST_P(ConvAgainstLoops, Agrees) {
       conv.SetWeights(weight.data(), bias.data(),
                       {.batch = 1, .frames = 5, .height = 64, .width = 64}),
       testing::IsOk());
-  ASSERT_THAT(conv.Run(s, input.data(), found.data()), testing::IsOk());
+  const auto grouped = Grouped(input, c.in, conv.num_groups());
+  ASSERT_THAT(conv.Run(s, grouped.data(), found.data()), testing::IsOk());
   double difference = 0, norm = 0;
   for (size_t i = 0; i < found.size(); ++i) {
     difference += std::pow(found[i] - expected[i], 2);
@@ -91,6 +107,28 @@ INSTANTIATE_TEST_SUITE_P(
               .height = 8,
               .width = 8,
               .accumulate = true}},
+        Case{"WideInGroups",
+             192,
+             32,
+             {3, 3, 3},
+             {1, 1, 1},
+             {1, 1},
+             {.batch = 2,
+              .frames = 4,
+              .height = 5,
+              .width = 3,
+              .accumulate = true}},
+        Case{"WidestInGroups",
+             384,
+             48,
+             {3, 3, 3},
+             {1, 1, 1},
+             {1, 1},
+             {.batch = 1,
+              .frames = 1,
+              .height = 4,
+              .width = 3,
+              .zero_frames = 2}},
         Case{"RgbIn", 3, 16, {3, 3, 3}, {1, 1, 1}, {1, 1}, {1, 3, 9, 9}},
         Case{"RgbOut", 96, 3, {3, 3, 3}, {1, 1, 1}, {1, 1}, {1, 3, 9, 9}},
         Case{"OddWidths", 21, 35, {3, 3, 3}, {1, 1, 1}, {1, 1}, {1, 3, 5, 5}},
@@ -116,6 +154,19 @@ INSTANTIATE_TEST_SUITE_P(
              {1, 5, 3, 5}},
         Case{"Pointwise", 32, 48, {1, 1, 1}, {1, 1, 1}, {0, 0}, {2, 3, 3, 5}}),
     [](const auto& info) { return info.param.name; });
+
+TEST(NumInputGroups, BoundsTheLongestSum) {
+  ConvLayer layer = {.in_channels = 384, .kernel = {3, 3, 3}};
+  EXPECT_EQ(NumInputGroups(layer), 12);
+  layer.in_channels = 192;
+  EXPECT_EQ(NumInputGroups(layer), 6);
+  layer.in_channels = 32;
+  EXPECT_EQ(NumInputGroups(layer), 1);
+  layer.in_channels = 1021;  // prime: not in groups
+  EXPECT_EQ(NumInputGroups(layer), 1);
+  layer = {.in_channels = 4096, .kernel = {1, 3, 3}};
+  EXPECT_EQ(NumInputGroups(layer), 1);
+}
 
 TEST(ConvFlops, CountsTapsOnRealFrames) {
   const ConvLayer layer = {.in_channels = 2,

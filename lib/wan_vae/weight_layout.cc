@@ -29,21 +29,21 @@ int64_t PackedWeightSize(const WeightShape& shape, int64_t block) {
   return NumBlocks(shape, block) * shape.taps * shape.in * block;
 }
 
-void PackWeights(const WeightShape& shape, const float* plain, int64_t block,
-                 float* packed) {
+void PackWeights(const WeightShape& shape, const float* plain,
+                 int64_t out_stride, int64_t block, float* packed) {
   const int64_t in_tiles = (shape.in + kInTile - 1) / kInTile;
   const auto pack_tile = [&](int64_t item) {
     const int64_t b = item / in_tiles, first = item % in_tiles * kInTile;
     const int64_t last = std::min(first + kInTile, shape.in);
     const int64_t rows = std::min(block, shape.out - b * block);
-    const float* const from = plain + b * block * shape.in * shape.taps;
+    const float* const from = plain + b * block * out_stride;
     for (int64_t tap = 0; tap < shape.taps; ++tap) {
       for (int64_t in = first; in < last; ++in) {
         float* const to =
             packed + ((b * shape.taps + tap) * shape.in + in) * block;
         const float* const column = from + in * shape.taps + tap;
         for (int64_t o = 0; o < rows; ++o) {
-          to[o] = column[o * shape.in * shape.taps];
+          to[o] = column[o * out_stride];
         }
         std::fill(to + rows, to + block, 0.0f);
       }

@@ -20,9 +20,11 @@ struct WeightShape {
 // Returns the floats that packed weights take.
 int64_t PackedWeightSize(const WeightShape& shape, int64_t block);
 
-// From PyTorch's [out, in, taps]. On all compute threads.
-void PackWeights(const WeightShape& shape, const float* plain, int64_t block,
-                 float* packed);
+// From PyTorch's [out, in, taps], where the weights of neighbouring output
+// channels lie `out_stride` apart: in * taps, or more when `plain` points at
+// some input channels of a wider layer. On all compute threads.
+void PackWeights(const WeightShape& shape, const float* plain,
+                 int64_t out_stride, int64_t block, float* packed);
 
 // From one block to another; both are multiples of 16.
 void RepackWeights(const WeightShape& shape, const float* from,

@@ -17,7 +17,8 @@ std::vector<float> Plain(const WeightShape& shape) {
 
 std::vector<float> Packed(const WeightShape& shape, int64_t block) {
   std::vector<float> packed(PackedWeightSize(shape, block), -9.0f);
-  PackWeights(shape, Plain(shape).data(), block, packed.data());
+  PackWeights(shape, Plain(shape).data(), shape.in * shape.taps, block,
+              packed.data());
   return packed;
 }
 
@@ -43,6 +44,18 @@ TEST(PackWeights, PutsEachWeightInItsPlace) {
         }
       }
       EXPECT_EQ(i, packed.size());
+    }
+  }
+}
+
+TEST(PackWeights, TakesSomeInputChannelsOfAWiderLayer) {
+  const WeightShape wide = {20, 6, 9}, part = {20, 2, 9};
+  const std::vector<float> plain = Plain(wide), whole = Packed(wide, 16);
+  std::vector<float> packed(PackedWeightSize(part, 16));
+  PackWeights(part, plain.data() + 3 * 9, 6 * 9, 16, packed.data());
+  for (int64_t row = 0; row < 2 * 9; ++row) {  // block and tap
+    for (int64_t i = 0; i < 2 * 16; ++i) {
+      EXPECT_EQ(packed[row * 2 * 16 + i], whole[row * 6 * 16 + 3 * 16 + i]);
     }
   }
 }
