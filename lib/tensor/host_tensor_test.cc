@@ -51,10 +51,12 @@ TEST(HostTensor, RefusesSizesThatDoNotExist) {
   EXPECT_THAT(
       HostTensor::Create(DType::kF4, {3}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("whole bytes")));
+#if !defined(__SANITIZE_ADDRESS__)  // which stops at such a request
   EXPECT_THAT(
       HostTensor::Create(DType::kU8, {kHuge >> 3}, HostTensor::Fill::kNone),
       StatusIs(absl::StatusCode::kResourceExhausted,
                HasSubstr("576460752303423488")));
+#endif
 }
 
 TEST(HostTensor, CopiesAViewThatIsNotAligned) {
