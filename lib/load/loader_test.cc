@@ -3,55 +3,27 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "lib/load/testing_checkpoint.h"
 #include "lib/testing/fake_cuda.h"
 #include "lib/testing/status_matchers.h"
-#include "lib/testing/temp_dir.h"
 
 namespace firstframe {
 namespace {
 
 using ::firstframe::testing::FakeCuda;
 using ::firstframe::testing::IsOk;
+using ::firstframe::testing::RandomCheckpoint;
 using ::firstframe::testing::StatusIs;
-using ::firstframe::testing::TempDir;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// Two files of random bytes with tensors of many sizes in them.
 class LoaderTest : public ::testing::Test {
  protected:
-  LoaderTest() {
-    std::mt19937 random(3);
-    for (int f = 0; f < 2; ++f) {
-      std::string text(100 + f * 3, 'h');
-      const auto add = [&](uint64_t size) {
-        SourceTensor tensor;
-        tensor.name = absl::StrCat("t", f, ".", source_.tensors.size());
-        tensor.dtype = DType::kU8;
-        tensor.shape = {static_cast<int64_t>(size)};
-        tensor.file = static_cast<uint32_t>(f);
-        tensor.file_offset = text.size();
-        tensor.size_bytes = size;
-        source_.tensors.push_back(tensor);
-        for (uint64_t i = 0; i < size; ++i) {
-          text.push_back(static_cast<char>(random()));
-        }
-      };
-      add((5 << 20) + 12345);
-      for (int i = 0; i < 3000; ++i) add(random() % 700);
-      add((1 << 20) - 1);
-      source_.paths.push_back(dir_.Write(absl::StrCat("shard-", f), text));
-      texts_.push_back(text);
-    }
-  }
-
   void ExpectRightBytes(const LoadedCheckpoint& loaded) {
     ASSERT_EQ(loaded.tensors.size(), source_.tensors.size());
     for (size_t i = 0; i < loaded.tensors.size(); ++i) {
@@ -68,9 +40,9 @@ class LoaderTest : public ::testing::Test {
     }
   }
 
-  TempDir dir_;
-  LoadSource source_;
-  std::vector<std::string> texts_;
+  RandomCheckpoint checkpoint_{3000};
+  const LoadSource& source_ = checkpoint_.source;
+  const std::vector<std::string>& texts_ = checkpoint_.texts;
 };
 
 TEST_F(LoaderTest, IntoHostMemory) {
@@ -221,7 +193,7 @@ TEST_F(LoaderTest, AFileThatChangedIsAnError) {
                        CheckpointLoader::Create(source_, {}));
   ASSERT_OK_AND_ASSIGN(const HostArena arena,
                        HostArena::Allocate(loader.plan().arena_bytes));
-  dir_.Write("shard-0", texts_[0] + "more");
+  checkpoint_.dir.Write("shard-0", texts_[0] + "more");
   EXPECT_THAT(loader.LoadAll(arena.data()),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("changed")));
 }
