@@ -53,7 +53,7 @@ ABSL_FLAG(int, threads, 0, "Reading threads; 0: one a CPU, at most 16.");
 ABSL_FLAG(int, read_kib, 1024, "Size of one buffered read, KiB.");
 ABSL_FLAG(int, slot_kib, 8192, "Size of a slot of the staging ring, KiB.");
 ABSL_FLAG(int, slots, 8, "Slots of the staging ring.");
-ABSL_FLAG(int, streams, 2, "Copy streams.");
+ABSL_FLAG(int, streams, 1, "Copy streams.");
 ABSL_FLAG(int, direct_threads, 4, "Threads of direct reads.");
 ABSL_FLAG(int, direct_depth, 4, "Direct reads in flight per thread.");
 ABSL_FLAG(int, bucket_mib, 128,

@@ -88,14 +88,17 @@ absl::StatusOr<LoadReport> CheckpointLoader::Load(
     const std::function<absl::Status()>& poll) {
   FF_RETURN_IF_ERROR(CheckGoOn(options_));
   LoadReport report;
-  report.residency_before = sources_.ProbeAll();
+  const ResidencyMap residency =
+      sources_.Probe(std::min(kProbeThreads, options_.transfer.cached_threads));
+  report.residency_before = residency.total();
   const PieceOptions piece_options = {
       .policy = options_.policy,
       .cached_window_bytes = options_.transfer.cached_read_bytes,
       .network_window_bytes = options_.transfer.network_read_bytes,
       .direct_window_bytes =
           options_.transfer.direct_slot_bytes - kDirectSlackBytes};
-  ChosenPieces chosen = ChoosePieces(plan_, sources_, ranges, piece_options);
+  ChosenPieces chosen =
+      ChoosePieces(plan_, sources_, residency, ranges, piece_options);
   FF_RETURN_IF_ERROR(PrepareRing(chosen.list));
 
   const PhaseTimer timer(options_, "transfer");

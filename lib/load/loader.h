@@ -26,6 +26,7 @@
 #include "lib/load/memory_budget.h"
 #include "lib/load/plan.h"
 #include "lib/load/residency.h"
+#include "lib/load/residency_map.h"
 #include "lib/load/sources.h"
 #include "lib/load/staging.h"
 #include "lib/load/transfer.h"

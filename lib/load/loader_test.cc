@@ -125,6 +125,7 @@ TEST_F(LoaderTest, RangesCompleteInOrder) {
   FakeCuda fake;
   LoadOptions options;
   options.runtime = &fake;
+  options.transfer.copy_streams = 2;
   ASSERT_OK_AND_ASSIGN(CheckpointLoader loader,
                        CheckpointLoader::Create(source_, options));
   std::vector<ArenaRange> ranges;

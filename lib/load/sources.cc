@@ -17,28 +17,19 @@ void AddOnce(std::string note, std::vector<std::string>* notes) {
   }
 }
 
-// What the whole file's residency settles, if it settles anything.
-enum class FileState { kIn, kOut, kMixed };
-
-FileState StateOf(const Residency& residency) {
-  if (!residency.fraction()) return FileState::kIn;
-  if (*residency.cached_pages == residency.total_pages) return FileState::kIn;
-  return *residency.cached_pages == 0 ? FileState::kOut : FileState::kMixed;
-}
-
 class Chooser {
  public:
-  Chooser(const OpenedSources& sources, const PieceOptions& options,
-          std::vector<std::string>* degraded)
-      : sources_(sources), options_(options), degraded_(degraded) {
-    for (const OpenedFile& file : sources.files) {
-      const Residency residency = ProbeResidency(file.buffered);
-      states_.push_back(StateOf(residency));
-      if (options.policy == PathPolicy::kAuto && !residency.fraction()) {
-        AddOnce(absl::StrCat("residency unknown, buffered reads: ",
-                             residency.unknown_reason),
-                degraded);
-      }
+  Chooser(const OpenedSources& sources, const ResidencyMap& residency,
+          const PieceOptions& options, std::vector<std::string>* degraded)
+      : sources_(sources),
+        residency_(residency),
+        options_(options),
+        degraded_(degraded) {
+    if (options.policy == PathPolicy::kAuto &&
+        !residency.total().cached_pages) {
+      AddOnce(absl::StrCat("residency unknown, buffered reads: ",
+                           residency.total().unknown_reason),
+              degraded);
     }
   }
 
@@ -63,8 +54,14 @@ class Chooser {
 
  private:
   bool IsResident(const Piece& piece) const {
-    if (states_[piece.file] != FileState::kMixed) {
-      return states_[piece.file] == FileState::kIn;
+    switch (residency_.StateOf(piece.file, piece.file_begin, piece.file_end)) {
+      case ResidencyMap::State::kIn:
+      case ResidencyMap::State::kUnknown:
+        return true;
+      case ResidencyMap::State::kOut:
+        return false;
+      case ResidencyMap::State::kMixed:
+        break;
     }
     const Residency window =
         ProbeResidency(sources_.files[piece.file].buffered, piece.file_begin,
@@ -73,19 +70,17 @@ class Chooser {
   }
 
   const OpenedSources& sources_;
+  const ResidencyMap& residency_;
   const PieceOptions& options_;
   std::vector<std::string>* const degraded_;
-  std::vector<FileState> states_;
 };
 
 }  // namespace
 
-Residency OpenedSources::ProbeAll() const {
-  Residency all;
-  for (const OpenedFile& file : files) {
-    AddResidency(ProbeResidency(file.buffered), &all);
-  }
-  return all;
+ResidencyMap OpenedSources::Probe(int threads) const {
+  std::vector<const DataFile*> all;
+  for (const OpenedFile& file : files) all.push_back(&file.buffered);
+  return ResidencyMap(all, threads);
 }
 
 absl::Status OpenedSources::CheckUnchanged() const {
@@ -133,10 +128,11 @@ absl::StatusOr<OpenedSources> OpenSources(const LoadPlan& plan,
 }
 
 ChosenPieces ChoosePieces(const LoadPlan& plan, const OpenedSources& sources,
+                          const ResidencyMap& residency,
                           absl::Span<const ArenaRange> ranges,
                           const PieceOptions& options) {
   ChosenPieces chosen;
-  Chooser chooser(sources, options, &chosen.degraded);
+  Chooser chooser(sources, residency, options, &chosen.degraded);
   PieceList windows;
   for (size_t group = 0; group < ranges.size(); ++group) {
     CutPieces(plan, ranges[group], options.direct_window_bytes,

@@ -16,6 +16,7 @@
 #include "lib/load/file_system.h"
 #include "lib/load/plan.h"
 #include "lib/load/residency.h"
+#include "lib/load/residency_map.h"
 
 namespace firstframe {
 
@@ -32,11 +33,15 @@ struct OpenedFile {
   std::string no_direct_reason;
 };
 
+// Enough to count the pages of a 4 KiB-folio cache at 2 GB a millisecond.
+inline constexpr int kProbeThreads = 8;
+
 struct OpenedSources {
   std::vector<OpenedFile> files;  // as LoadPlan::paths
 
-  // All files together, now.
-  Residency ProbeAll() const;
+  // What the page cache holds of the files now.
+  ResidencyMap Probe(int threads) const;
+  Residency ProbeAll() const { return Probe(kProbeThreads).total(); }
   // OK when no file changed since it was opened.
   absl::Status CheckUnchanged() const;
 };
@@ -71,6 +76,7 @@ struct ChosenPieces {
 // systems that can, network on servers, and cached for the rest. Probes windows
 // only of files that are neither wholly in nor wholly out.
 ChosenPieces ChoosePieces(const LoadPlan& plan, const OpenedSources& sources,
+                          const ResidencyMap& residency,
                           absl::Span<const ArenaRange> ranges,
                           const PieceOptions& options);
 

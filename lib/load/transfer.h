@@ -45,7 +45,9 @@ struct TransferOptions {
   uint64_t network_read_bytes = 4 << 20;
   uint64_t network_slot_bytes = 8 << 20;
   int network_slots = 20;
-  int copy_streams = 2;
+  // One keeps an H200's copy engine busier than two: the same copies over two
+  // streams take 10 to 15 % longer (docs/benchmarks.md).
+  int copy_streams = 1;
   bool allow_io_uring = true;
 };
 
