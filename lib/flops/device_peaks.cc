@@ -142,7 +142,8 @@ double MathTypeBytes(MathType type) {
 
 const DevicePeaks& BuiltinDevicePeaks() {
   static const DevicePeaks* const kPeaks = [] {
-    absl::StatusOr<DevicePeaks> peaks = ParseDevicePeaks(std::string(kDevicePeaksTextproto));
+    absl::StatusOr<DevicePeaks> peaks =
+        ParseDevicePeaks(std::string(kDevicePeaksTextproto));
     FF_CHECK(peaks.ok());
     return new DevicePeaks(*std::move(peaks));
   }();

@@ -77,7 +77,7 @@ double WindowSeconds(const TrainWindowRecord& window) {
 
 }  // namespace
 
-Distribution Describe(std::vector<double> values) {
+Distribution DescribeValues(std::vector<double> values) {
   Distribution d;
   d.count = static_cast<int64_t>(values.size());
   if (values.empty()) return d;
@@ -219,7 +219,7 @@ PerfReport::Requests PerfReport::SummarizeRequests() const {
   if (!by_rank.empty()) {
     result.changes = FindChangePoints(by_rank.begin()->second);
   }
-  result.e2e_s = Describe(std::move(all));
+  result.e2e_s = DescribeValues(std::move(all));
   for (const auto& [name, values] : stages_) {
     Stage stage;
     stage.name = name;
@@ -227,7 +227,7 @@ PerfReport::Requests PerfReport::SummarizeRequests() const {
     stage.calls = values.calls;
     stage.total_s = values.total_ms / 1e3;
     if (result.total_s > 0) stage.share = stage.total_s / result.total_s;
-    stage.call_ms = Describe(values.mean_ms);
+    stage.call_ms = DescribeValues(values.mean_ms);
     if (values.calls > 0) {
       stage.call_ms.mean = values.total_ms / static_cast<double>(values.calls);
     }

@@ -25,7 +25,7 @@ struct Distribution {
 };
 
 // Of values in any order; all zero when there are none.
-Distribution Describe(std::vector<double> values);
+Distribution DescribeValues(std::vector<double> values);
 
 struct ReportOptions {
   bool include_warmup = false;

@@ -63,7 +63,7 @@ TEST(PerfReport, EmptyReportsHaveNoFigures) {
   EXPECT_FALSE(report.has_requests());
   EXPECT_FALSE(report.has_training());
   EXPECT_THAT(report.SummaryLines(), IsEmpty());
-  EXPECT_EQ(Describe({}).count, 0);
+  EXPECT_EQ(DescribeValues({}).count, 0);
 }
 
 TEST(FindChangePoints, FindsLevelsInNoiseAndNoneInNoiseAlone) {
