@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/tensor/shape.h"
@@ -54,7 +55,7 @@ double DecodeError(const char* preset, const char* file,
   const auto sample = model->Decode(ViewOf(golden.at("latent")), options);
   EXPECT_THAT(sample, IsOk());
   const double error = RelativeL2(*sample, golden.at("sample"));
-  ::testing::Test::RecordProperty("relative_l2", std::to_string(error));
+  ::testing::Test::RecordProperty("relative_l2", absl::StrCat(error));
   return error;
 }
 
