@@ -1,0 +1,546 @@
+#include "lib/activation/trace_reader.h"
+
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "lib/activation/json_scan.h"
+#include "lib/activation/number.h"
+
+namespace firstframe {
+namespace {
+
+using json_scan::SkipSpace;
+using json_scan::SkipString;
+using json_scan::SkipValue;
+
+// Dimensions past this are no tensor's; the rest of the list is kept out.
+constexpr size_t kMaxRank = 32;
+
+const char* FindLineEnd(const char* p, const char* end) {
+  const void* const found = std::memchr(p, '\n', end - p);
+  return found == nullptr ? end : static_cast<const char*>(found);
+}
+
+// Returns the line end, or nullptr when the line needs a closer look: a second
+// '{' (glued records), escapes, control bytes, or a capital N or I that may
+// begin NaN or Infinity. 16 bytes a step.
+const char* FindPlainLineEnd(const char* p, const char* end) {
+  for (const char* q = p; end - q >= 16; q += 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
+    const auto equals = [&](char c) {
+      return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c));
+    };
+    // Signed: bytes from 0x80 on count as control bytes too, and go slowly.
+    const __m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(' '));
+    const __m128i odd =
+        _mm_or_si128(_mm_or_si128(equals('{'), equals('\\')),
+                     _mm_or_si128(_mm_or_si128(equals('N'), equals('I')), low));
+    uint32_t mask = static_cast<uint32_t>(_mm_movemask_epi8(odd));
+    if (q == p) mask &= ~1u;  // the record's own '{'
+    if (mask == 0) continue;
+    q += __builtin_ctz(mask);
+    return *q == '\n' ? q : nullptr;
+  }
+  return nullptr;  // the last bytes go the careful way
+}
+
+bool Continues(const char* p, const char* end, absl::string_view text) {
+  return static_cast<size_t>(end - p) >= text.size() &&
+         std::memcmp(p, text.data(), text.size()) == 0;
+}
+
+// Reads a number, a token, null or an error string into `value`.
+const char* ReadValue(const char* p, const char* end, TraceValue value,
+                      TraceRow* row) {
+  if (p >= end) return nullptr;
+  if (*p == '"') {
+    row->SetOdd(value, ValueKind::kError);
+    return SkipString(p, end);
+  }
+  ParsedNumber number;
+  const char* const behind = ParseNumber(p, end, &number);
+  if (behind == nullptr) {
+    row->SetOdd(value, ValueKind::kNull);
+    // null, but also true, or a list: nothing that compares.
+    return SkipValue(p, end);
+  }
+  row->values[value] = number.value;
+  if (!std::isfinite(number.value)) row->flags |= TraceRow::kHasOdd;
+  if (!number.is_float) row->flags |= TraceRow::kIsWide;
+  return behind;
+}
+
+// Steps are integers or null; "3" and 3.0 are taken too.
+const char* ReadStep(const char* p, const char* end, int32_t* step) {
+  if (Continues(p, end, "null")) return p + 4;
+  const char* const behind = SkipValue(p, end);
+  if (behind == nullptr) return nullptr;
+  absl::string_view text(p, behind - p);
+  if (absl::ConsumePrefix(&text, "\"")) absl::ConsumeSuffix(&text, "\"");
+  double value = 0;
+  if (absl::SimpleAtod(text, &value) && value > -2e9 && value < 2e9) {
+    *step = static_cast<int32_t>(value);
+  }
+  return behind;
+}
+
+// Reads "[1, 64, 3]", also inside quotes ("torch.Size([1, 64])").
+bool ParseShape(absl::string_view text, Shape* shape) {
+  for (size_t i = 0; i < text.size();) {
+    if (!absl::ascii_isdigit(text[i])) {
+      ++i;
+      continue;
+    }
+    size_t j = i;
+    while (j < text.size() && absl::ascii_isdigit(text[j])) ++j;
+    int64_t size = 0;
+    if (!absl::SimpleAtoi(text.substr(i, j - i), &size)) return false;
+    shape->push_back(size);
+    if (shape->size() > kMaxRank) return false;
+    i = j;
+  }
+  return true;
+}
+
+absl::string_view Unquoted(absl::string_view text) {
+  if (text.size() >= 2 && text.front() == '"') {
+    return text.substr(1, text.size() - 2);
+  }
+  return text;
+}
+
+}  // namespace
+
+const TraceRow TraceReader::kEmptyRow = [] {
+  TraceRow row;
+  for (int i = 0; i < kNumTraceValues; ++i) {
+    row.SetOdd(static_cast<TraceValue>(i), ValueKind::kMissing);
+  }
+  return row;
+}();
+
+TraceReader::TraceReader(absl::string_view text, std::string name,
+                         TraceNames* names)
+    : names_(*names),
+      begin_(text.data()),
+      next_(text.data()),
+      end_(text.data() + text.size()) {
+  table_.name = std::move(name);
+  table_.text = text;
+  if (absl::StartsWith(text, "\xEF\xBB\xBF")) next_ += 3;
+  segment_ = InternSegment();
+  Reserve();
+}
+
+// Growing by doubling would hold one and a half times the rows for a moment.
+void TraceReader::Reserve() {
+  const int64_t sampled = std::min<int64_t>(end_ - next_, 1 << 16);
+  const int64_t lines = std::count(next_, next_ + sampled, '\n');
+  if (lines == 0) return;
+  const double bytes_per_line = static_cast<double>(sampled) / lines;
+  table_.rows.reserve(
+      static_cast<size_t>((end_ - next_) / bytes_per_line * 1.01) + 64);
+}
+
+TraceReader::Habit& TraceReader::HabitOf(uint32_t key) {
+  if (key >= habits_.size()) habits_.resize(key + 64);
+  return habits_[key];
+}
+
+uint16_t TraceReader::InternSegment() {
+  TraceSegment segment;
+  segment.generation = generation_;
+  segment.run = json_scan::DecodeString(Unquoted(run_text_));
+  if (int rank = 0; absl::SimpleAtoi(Unquoted(rank_text_), &rank)) {
+    segment.rank = rank;
+  }
+  auto& all = table_.segments;
+  for (size_t i = all.size(); i-- > 0;) {
+    if (all[i] == segment) return static_cast<uint16_t>(i);
+  }
+  if (all.size() >= 0xFFFF) return 0xFFFE;  // the rest share the last one
+  all.push_back(std::move(segment));
+  return static_cast<uint16_t>(all.size() - 1);
+}
+
+void TraceReader::SelectSegment(absl::string_view rank, absl::string_view run) {
+  if (rank == rank_text_ && run == run_text_) return;
+  rank_text_ = std::string(rank);
+  run_text_ = std::string(run);
+  segment_ = InternSegment();
+}
+
+void TraceReader::AddRow(TraceRow row) {
+  if (row.step != kNoStep) {
+    Habit& habit = HabitOf(row.key);
+    // A step that falls back: the file was appended to by another run.
+    if (habit.step != kNoStep && row.step < habit.step &&
+        habit.segment == segment_) {
+      ++generation_;
+      segment_ = InternSegment();
+    }
+    habit.step = row.step;
+    habit.segment = segment_;
+  }
+  row.segment = segment_;
+  HabitOf(last_key_).next_key = row.key;
+  last_key_ = row.key;
+  table_.rows.push_back(row);
+}
+
+const char* TraceReader::ReadKeyText(const char* p, const char* end,
+                                     const std::string& expected,
+                                     bool* is_expected,
+                                     absl::string_view* text) {
+  if (p >= end || *p != '"') return nullptr;
+  ++p;
+  const size_t size = expected.size();
+  if (static_cast<size_t>(end - p) > size && p[size] == '"' &&
+      std::memcmp(p, expected.data(), size) == 0) {
+    *text = absl::string_view(p, size);
+    return p + size + 1;
+  }
+  *is_expected = false;
+  const char* q = p;
+  while (q < end && *q != '"') {
+    if (*q == '\\' || static_cast<unsigned char>(*q) < 0x20) return nullptr;
+    ++q;
+  }
+  if (q >= end) return nullptr;
+  *text = absl::string_view(p, q - p);
+  return q + 1;
+}
+
+const char* TraceReader::ReadShape(const char* p, const char* end, Habit* habit,
+                                   TraceRow* row) {
+  if (!habit->shape_text.empty() && Continues(p, end, habit->shape_text)) {
+    row->shape = habit->shape;
+    return p + habit->shape_text.size();
+  }
+  const char* const behind = SkipValue(p, end);
+  if (behind == nullptr) return nullptr;
+  const absl::string_view text(p, behind - p);
+  Shape shape;
+  if ((text.front() == '[' || text.front() == '"') &&
+      ParseShape(text, &shape)) {
+    row->shape = names_.InternShape(shape);
+    habit->shape = row->shape;
+    habit->shape_text = std::string(text);
+  } else {
+    row->flags |= TraceRow::kHasExtras;  // an error string, say
+  }
+  return behind;
+}
+
+const char* TraceReader::ReadDtype(const char* p, const char* end, Habit* habit,
+                                   TraceRow* row) {
+  if (!habit->dtype_text.empty() && Continues(p, end, habit->dtype_text)) {
+    row->dtype = habit->dtype;
+    return p + habit->dtype_text.size();
+  }
+  const char* const behind = SkipValue(p, end);
+  if (behind == nullptr || *p != '"') return behind;
+  const absl::string_view text(p, behind - p);
+  row->dtype = names_.InternDtype(json_scan::DecodeString(Unquoted(text)));
+  habit->dtype = row->dtype;
+  habit->dtype_text = std::string(text);
+  return behind;
+}
+
+const char* TraceReader::ReadByLayout(const char* p, const char* end,
+                                      TraceRow* row) {
+  if (layout_.empty()) return nullptr;
+  const uint32_t guess = HabitOf(last_key_).next_key;
+  const TraceNames::Key& expected = names_.key(guess);
+  Habit* const habit = &HabitOf(guess);
+  bool is_expected = true;
+  absl::string_view module, tensor = "out";
+  row->offset = static_cast<uint64_t>(p - begin_);
+  for (const Piece& piece : layout_) {
+    if (!Continues(p, end, piece.literal)) return nullptr;
+    p += piece.literal.size();
+    switch (piece.slot) {
+      case Slot::kModule:
+        p = ReadKeyText(p, end, expected.raw_module, &is_expected, &module);
+        break;
+      case Slot::kTensor:
+        p = ReadKeyText(p, end, expected.raw_tensor, &is_expected, &tensor);
+        break;
+      case Slot::kStep:
+        p = ReadStep(p, end, &row->step);
+        break;
+      case Slot::kNumber:
+        p = ReadValue(p, end, piece.value, row);
+        break;
+      case Slot::kShape:
+        p = ReadShape(p, end, habit, row);
+        break;
+      case Slot::kDtype:
+        p = ReadDtype(p, end, habit, row);
+        break;
+      case Slot::kRank:
+        if (!Continues(p, end, rank_text_)) return nullptr;
+        p += rank_text_.size();
+        break;
+      case Slot::kRun:
+        if (!Continues(p, end, run_text_)) return nullptr;
+        p += run_text_.size();
+        break;
+      case Slot::kExtra:
+        p = SkipValue(p, end);
+        break;
+    }
+    if (p == nullptr) return nullptr;
+  }
+  if (!Continues(p, end, layout_tail_)) return nullptr;
+  if (layout_has_extras_) row->flags |= TraceRow::kHasExtras;
+  const bool is_guess = is_expected && expected.raw_tensor == tensor;
+  row->key = is_guess ? guess : names_.InternKey(module, tensor);
+  return p + layout_tail_.size();
+}
+
+const char* TraceReader::ReadMember(absl::string_view key, const char* p,
+                                    const char* end, RowState* state,
+                                    Piece* piece) {
+  const auto text_until = [&](const char* behind) {
+    return absl::string_view(p, behind == nullptr ? 0 : behind - p);
+  };
+  if ((key == "module" || key == "tensor") && p < end && *p == '"') {
+    const char* const behind = SkipString(p, end);
+    if (behind == nullptr) return nullptr;
+    const bool is_module = key == "module";
+    (is_module ? state->module : state->tensor) = Unquoted(text_until(behind));
+    bool& has = is_module ? state->has_module : state->has_tensor;
+    state->has_duplicate |= has;
+    has = true;
+    piece->slot = is_module ? Slot::kModule : Slot::kTensor;
+    return behind;
+  }
+  if (key == "step") {
+    piece->slot = Slot::kStep;
+    return ReadStep(p, end, &state->row.step);
+  }
+  for (int i = 0; i < kNumTraceValues; ++i) {
+    const TraceValue value = static_cast<TraceValue>(i);
+    if (key != kTraceValueNames[i]) continue;
+    piece->slot = Slot::kNumber;
+    piece->value = value;
+    state->has_duplicate |= state->row.Kind(value) != ValueKind::kMissing;
+    return ReadValue(p, end, value, &state->row);
+  }
+  Habit scratch;  // the key is not known yet
+  if (key == "shape") {
+    piece->slot = Slot::kShape;
+    return ReadShape(p, end, &scratch, &state->row);
+  }
+  if (key == "dtype") {
+    piece->slot = Slot::kDtype;
+    return ReadDtype(p, end, &scratch, &state->row);
+  }
+  const char* const behind = SkipValue(p, end);
+  if (key == "rank") {
+    piece->slot = Slot::kRank;
+    state->rank = text_until(behind);
+  } else if (key == "run") {
+    piece->slot = Slot::kRun;
+    state->run = text_until(behind);
+  } else if (key == "trace_header") {
+    state->is_header = true;
+  } else {
+    state->row.flags |= TraceRow::kHasExtras;
+  }
+  return behind;
+}
+
+const char* TraceReader::ReadObject(const char* const begin, const char* end,
+                                    RowState* state) {
+  learning_.clear();
+  const char* literal = begin;
+  const char* p = SkipSpace(begin + 1, end);
+  if (p < end && *p == '}') return p + 1;
+  while (true) {
+    const char* const key_end = SkipString(p, end);
+    if (key_end == nullptr) return nullptr;
+    const absl::string_view key = Unquoted(absl::string_view(p, key_end - p));
+    p = SkipSpace(key_end, end);
+    if (p >= end || *p != ':') return nullptr;
+    p = SkipSpace(p + 1, end);
+    Piece piece;
+    piece.literal.assign(literal, p - literal);
+    p = ReadMember(key, p, end, state, &piece);
+    if (p == nullptr) return nullptr;
+    learning_.push_back(std::move(piece));
+    literal = p;
+    p = SkipSpace(p, end);
+    if (p >= end) return nullptr;
+    if (*p == '}') break;
+    if (*p != ',') return nullptr;
+    p = SkipSpace(p + 1, end);
+  }
+  ++p;
+  layout_tail_.assign(literal, p - literal);
+  if (state->has_module && !state->has_duplicate) {
+    layout_ = learning_;
+    layout_has_extras_ =
+        std::any_of(layout_.begin(), layout_.end(),
+                    [](const Piece& x) { return x.slot == Slot::kExtra; });
+  } else {
+    layout_.clear();
+  }
+  return p;
+}
+
+void TraceReader::AddObject(RowState* state, absl::string_view text) {
+  if (state->is_header) {
+    table_.headers.emplace_back(text);
+    // A header begins a run, unless it is the first thing in the file.
+    if (!table_.rows.empty()) ++generation_;
+    segment_ = InternSegment();
+    return;
+  }
+  if (!state->has_module) {
+    ++table_.damage.foreign;
+    return;
+  }
+  if (state->has_duplicate) ++table_.damage.duplicate_keys;
+  SelectSegment(state->rank, state->run);
+  state->row.key = names_.InternKey(state->module,
+                                    state->has_tensor ? state->tensor : "out");
+  state->row.offset = static_cast<uint64_t>(text.data() - begin_);
+  AddRow(state->row);
+}
+
+void TraceReader::ReadLineSlowly(const char* p, const char* end, bool is_last) {
+  bool has_object = false;
+  bool is_torn = false;
+  while ((p = SkipSpace(p, end)) < end) {
+    RowState state;
+    const char* const behind = *p == '{' ? ReadObject(p, end, &state) : nullptr;
+    if (behind != nullptr) {
+      // Inside of a torn record, an object without a module is a part of it.
+      if (!is_torn || state.has_module || state.is_header) {
+        AddObject(&state, absl::string_view(p, behind - p));
+      }
+      if (has_object || is_torn) ++table_.damage.glued;
+      has_object = true;
+      p = behind;
+      continue;
+    }
+    if (!is_torn) {
+      // Another JSON value alone on its line is foreign, not torn.
+      const char* const value = *p == '{' ? nullptr : SkipValue(p, end);
+      if (value != nullptr && SkipSpace(value, end) == end && !has_object) {
+        ++table_.damage.foreign;
+        return;
+      }
+      is_torn = true;
+      ++table_.damage.torn;
+      if (table_.damage.first_torn_line == 0) {
+        table_.damage.first_torn_line = table_.num_lines;
+      }
+      table_.damage.torn_at_end = is_last;
+    }
+    const void* const next = std::memchr(p + 1, '{', end - p - 1);
+    if (next == nullptr) return;
+    p = static_cast<const char*>(next);
+  }
+}
+
+void TraceReader::ReadLine() {
+  const char* const p = next_;
+  ++table_.num_lines;
+  TraceRow row = kEmptyRow;
+  const char* q = ReadByLayout(p, end_, &row);
+  if (q != nullptr) {
+    if (q < end_ && *q == '\r') ++q;
+    if (q == end_ || *q == '\n') {
+      AddRow(row);
+      next_ = q == end_ ? q : q + 1;
+      return;
+    }
+  }
+  const char* const line_end = FindLineEnd(p, end_);
+  next_ = line_end == end_ ? end_ : line_end + 1;
+  ReadLineSlowly(p, line_end, line_end == end_);
+}
+
+bool TraceReader::ReadEqualLine(TraceReader& a, TraceReader& b) {
+  if (a.layout_.size() < 3 || a.layout_[0].slot != Slot::kModule ||
+      a.layout_[1].slot != Slot::kTensor || a.layout_[2].slot != Slot::kStep) {
+    return false;
+  }
+  const char* const line_end = FindPlainLineEnd(a.next_, a.end_);
+  if (line_end == nullptr || line_end[-1] != '}') return false;
+  const size_t size = line_end + 1 - a.next_;
+  if (static_cast<size_t>(b.end_ - b.next_) < size ||
+      std::memcmp(a.next_, b.next_, size) != 0) {
+    return false;
+  }
+  for (const Piece& piece : a.layout_) {
+    if (piece.slot == Slot::kRank || piece.slot == Slot::kRun) return false;
+  }
+  const TraceNames::Key& expected =
+      a.names_.key(a.HabitOf(a.last_key_).next_key);
+  bool is_expected = true;
+  TraceRow row = kEmptyRow;
+  absl::string_view module, tensor;
+  const char* p = a.next_;
+  if (!Continues(p, line_end, a.layout_[0].literal)) return false;
+  p += a.layout_[0].literal.size();
+  p = a.ReadKeyText(p, line_end, expected.raw_module, &is_expected, &module);
+  if (p == nullptr || !Continues(p, line_end, a.layout_[1].literal)) {
+    return false;
+  }
+  p += a.layout_[1].literal.size();
+  p = a.ReadKeyText(p, line_end, expected.raw_tensor, &is_expected, &tensor);
+  if (p == nullptr || !Continues(p, line_end, a.layout_[2].literal)) {
+    return false;
+  }
+  p += a.layout_[2].literal.size();
+  if (ReadStep(p, line_end, &row.step) == nullptr) return false;
+  row.key = is_expected ? a.HabitOf(a.last_key_).next_key
+                        : a.names_.InternKey(module, tensor);
+  row.flags = TraceRow::kUnread;
+  for (TraceReader* const reader : {&a, &b}) {
+    row.offset = static_cast<uint64_t>(reader->next_ - reader->begin_);
+    ++reader->table_.num_lines;
+    reader->next_ += size;
+    reader->AddRow(row);
+  }
+  return true;
+}
+
+TraceTable TraceReader::Finish() {
+  while (!AtEnd()) ReadLine();
+  return std::move(table_);
+}
+
+TraceTable ReadTrace(absl::string_view text, std::string name,
+                     TraceNames* names) {
+  return TraceReader(text, std::move(name), names).Finish();
+}
+
+std::pair<TraceTable, TraceTable> ReadTracePair(absl::string_view a,
+                                                std::string name_a,
+                                                absl::string_view b,
+                                                std::string name_b,
+                                                TraceNames* names) {
+  TraceReader left(a, std::move(name_a), names);
+  TraceReader right(b, std::move(name_b), names);
+  while (!left.AtEnd() && !right.AtEnd()) {
+    if (TraceReader::ReadEqualLine(left, right)) continue;
+    left.ReadLine();
+    right.ReadLine();
+  }
+  return {left.Finish(), right.Finish()};
+}
+
+}  // namespace firstframe

@@ -1,0 +1,131 @@
+// Reads FastVideo-style JSONL traces, one or two at once.
+//
+// Made for files of gigabytes: lines are parsed in place against the layout and
+// the order of names seen before, and lines that are equal in both files are
+// skipped after one comparison. Odd input is survived: torn and glued lines,
+// NaN tokens, BOM, CRLF, blank lines, any key order and spacing, unknown keys,
+// steps as strings or floats. What was odd is counted in TraceTable::damage.
+
+#ifndef LIB_ACTIVATION_TRACE_READER_H_
+#define LIB_ACTIVATION_TRACE_READER_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "lib/activation/trace_table.h"
+
+namespace firstframe {
+
+// Reads the lines of one text into a table. Thread-compatible; `names` and the
+// text must outlive the reader and its table.
+class TraceReader {
+ public:
+  TraceReader(absl::string_view text, std::string name, TraceNames* names);
+
+  bool AtEnd() const { return next_ >= end_; }
+  // Reads one line.
+  void ReadLine();
+  // Reads the rest and returns the table.
+  TraceTable Finish();
+
+  // While both readers stand before equal, plain lines: reads their keys alone.
+  // Returns false, without moving, at the first line that needs more.
+  static bool ReadEqualLine(TraceReader& a, TraceReader& b);
+
+ private:
+  enum class Slot : uint8_t {
+    kModule,
+    kTensor,
+    kStep,
+    kNumber,
+    kShape,
+    kDtype,
+    kRank,
+    kRun,
+    kExtra,
+  };
+  // A piece of the layout: the text before a value, and what the value is.
+  struct Piece {
+    std::string literal;
+    Slot slot = Slot::kExtra;
+    TraceValue value = kAbsMean;
+  };
+  // What was seen of a key: what most likely comes next.
+  struct Habit {
+    uint32_t next_key = 0;
+    uint32_t shape = 0;
+    uint8_t dtype = 0;
+    std::string shape_text;
+    std::string dtype_text;
+    // The last step, to notice when it falls back.
+    uint16_t segment = 0;
+    int32_t step = kNoStep;
+  };
+  struct RowState {
+    TraceRow row = kEmptyRow;
+    absl::string_view module, tensor;  // as between the quotes
+    bool has_module = false;
+    bool has_tensor = false;
+    bool has_duplicate = false;
+    bool is_header = false;
+    absl::string_view rank, run;  // as in the text
+  };
+  static const TraceRow kEmptyRow;
+
+  // Reads a record of exactly the layout seen last; nullptr when it differs.
+  const char* ReadByLayout(const char* p, const char* end, TraceRow* row);
+  const char* ReadKeyText(const char* p, const char* end,
+                          const std::string& expected, bool* is_expected,
+                          absl::string_view* text);
+  const char* ReadShape(const char* p, const char* end, Habit* habit,
+                        TraceRow* row);
+  const char* ReadDtype(const char* p, const char* end, Habit* habit,
+                        TraceRow* row);
+  // Reads any JSON object; learns its layout when it is a record.
+  const char* ReadObject(const char* p, const char* end, RowState* state);
+  const char* ReadMember(absl::string_view key, const char* p, const char* end,
+                         RowState* state, Piece* piece);
+
+  void ReadLineSlowly(const char* p, const char* end, bool is_last);
+  void AddObject(RowState* state, absl::string_view text);
+  void AddRow(TraceRow row);
+  void SelectSegment(absl::string_view rank, absl::string_view run);
+  uint16_t InternSegment();
+  Habit& HabitOf(uint32_t key);
+  void Reserve();
+
+  TraceNames& names_;
+  TraceTable table_;
+  const char* const begin_;
+  const char* next_;
+  const char* const end_;
+
+  std::vector<Piece> layout_;
+  std::string layout_tail_;
+  bool layout_has_extras_ = false;
+  std::vector<Piece> learning_;
+
+  std::vector<Habit> habits_;  // by key
+  uint32_t last_key_ = 0;
+  uint32_t generation_ = 0;
+  uint16_t segment_ = 0;
+  std::string rank_text_, run_text_;  // of the current segment
+};
+
+// Reads one trace whole.
+TraceTable ReadTrace(absl::string_view text, std::string name,
+                     TraceNames* names);
+
+// Reads two, line by line next to each other, so that equal lines are quick.
+std::pair<TraceTable, TraceTable> ReadTracePair(absl::string_view a,
+                                                std::string name_a,
+                                                absl::string_view b,
+                                                std::string name_b,
+                                                TraceNames* names);
+
+}  // namespace firstframe
+
+#endif  // LIB_ACTIVATION_TRACE_READER_H_
