@@ -1,0 +1,439 @@
+#include "lib/activation/divergence.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace firstframe {
+namespace {
+
+constexpr int kWindow = 6;      // rows of history that count
+constexpr int kMinHistory = 3;  // fewer are none
+// An isolated jump, with nothing downstream to confirm it, must be this much
+// larger to count.
+constexpr double kIsolatedFactor = 2;
+constexpr double kConfirmJump = 1.3;
+constexpr size_t kConfirmRows = 12;  // looked at behind a jump
+constexpr int kConfirmCount = 2;
+// Coherent errors of a healthy run lie well below one rounding, for roundings
+// are mostly independent. An eighth; DESIGN of the rule in docs/trace_diff.md.
+constexpr double kCoherentShare = 0.125;
+// Sums in another order: what float32 matrix products differ by between
+// libraries, on top of the rounding of the result.
+constexpr double kFloat32Kernel = 4e-7;
+constexpr double kCoherentKernel = 2.4e-7;
+constexpr int kLintRows = 3;
+
+// The last few values of one channel.
+struct History {
+  std::array<float, kWindow> values = {};
+  uint8_t count = 0;
+  uint8_t next = 0;
+
+  void Push(float value) {
+    values[next] = value;
+    next = static_cast<uint8_t>((next + 1) % kWindow);
+    count = static_cast<uint8_t>(std::min<int>(count + 1, kWindow));
+  }
+  bool IsEnough() const { return count >= kMinHistory; }
+  double Median() const {
+    std::array<float, kWindow> sorted = values;
+    for (int i = 1; i < count; ++i) {
+      for (int j = i; j > 0 && sorted[j] < sorted[j - 1]; --j) {
+        std::swap(sorted[j], sorted[j - 1]);
+      }
+    }
+    return count == 0
+               ? 0
+               : (count % 2 == 1
+                      ? sorted[count / 2]
+                      : 0.5 * (sorted[count / 2] + sorted[count / 2 - 1]));
+  }
+};
+
+struct Channels {
+  History coherent, energy;
+};
+
+// One template's past in the current step.
+struct TemplateState {
+  Channels history;
+  int32_t step = kNoStep;
+  uint32_t depth = 0;  // rows before, in this step
+};
+
+double ProfileRounding(ThresholdProfile profile) {
+  switch (profile) {
+    case ThresholdProfile::kFp32:
+      return 2.4e-8;
+    case ThresholdProfile::kTf32:
+    case ThresholdProfile::kFp16:
+      return 2.0e-4;
+    case ThresholdProfile::kBf16:
+      return 1.6e-3;
+    default:
+      return 0;
+  }
+}
+
+// Whether every extreme is a bfloat16: the low 16 bits of the float32 are zero.
+bool LooksLikeBf16(const TraceTable& table) {
+  int seen = 0;
+  for (const TraceRow& row : table.rows) {
+    if (row.Kind(kMax) != ValueKind::kNumber ||
+        row.Kind(kMin) != ValueKind::kNumber) {
+      continue;
+    }
+    for (const TraceValue value : {kMin, kMax}) {
+      uint32_t bits;
+      std::memcpy(&bits, &row.values[value], 4);
+      if ((bits & 0xFFFF) != 0) return false;
+    }
+    if (++seen == 1000) break;
+  }
+  return seen > 0;
+}
+
+bool HasExtremes(const TraceTable& table) {
+  return std::any_of(
+      table.rows.begin(), table.rows.end(),
+      [](const TraceRow& row) { return row.Kind(kMax) == ValueKind::kNumber; });
+}
+
+class Judge {
+ public:
+  Judge(const Alignment& alignment, const DivergenceOptions& options)
+      : in_(alignment),
+        options_(options),
+        templates_(alignment.templates.size()) {
+    assumed_ = AssumedRounding();
+    if (options.control != nullptr) {
+      control_.resize(alignment.templates.size());
+      for (size_t i = 0; i < control_.size(); ++i) {
+        const auto it = options.control->by_template.find(in_.templates[i]);
+        if (it != options.control->by_template.end()) control_[i] = it->second;
+      }
+    }
+  }
+
+  Divergence Run() {
+    out_.rows.reserve(in_.pairs.size());
+    for (size_t i = 0; i < in_.pairs.size(); ++i) {
+      JudgeRow(i);
+      if (options_.stop_at_first && out_.rows[i].Fires() &&
+          out_.rows[i].reason != FireReason::kCoherentJump &&
+          out_.rows[i].reason != FireReason::kEnergyJump) {
+        break;
+      }
+      // A jump needs the rows behind it for its confirmation.
+      if (options_.stop_at_first && fired_at_ &&
+          i > *fired_at_ + kConfirmRows) {
+        break;
+      }
+    }
+    Confirm();
+    FoldParents();
+    return std::move(out_);
+  }
+
+ private:
+  // The rounding of rows that do not say their dtype: bfloat16, unless the
+  // extremes show more bits. Such runs are mostly bfloat16, and a floor that is
+  // too high only dulls the first rows; one too low would cry wolf.
+  double AssumedRounding() const {
+    if (HasExtremes(in_.a.table) && HasExtremes(in_.b.table) &&
+        !LooksLikeBf16(in_.a.table) && !LooksLikeBf16(in_.b.table)) {
+      return 2.4e-8;
+    }
+    return 1.6e-3;
+  }
+
+  double Rounding(const TraceRow& a, const TraceRow& b) {
+    if (options_.profile != ThresholdProfile::kAuto) {
+      return ProfileRounding(options_.profile);
+    }
+    double rounding = 0;
+    for (const auto& [side, row] : {std::pair(&in_.a, &a), {&in_.b, &b}}) {
+      const uint8_t dtype = row->dtype;
+      if (dtype >= roundings_.size()) roundings_.resize(dtype + 1, -1);
+      if (roundings_[dtype] < 0) {
+        const auto known = RoundingError(side->names->dtype(dtype));
+        roundings_[dtype] = known.value_or(assumed_);
+        if (!known && (row->flags & TraceRow::kUnread) == 0) {
+          out_.assumed_rounding = assumed_;
+        }
+      }
+      rounding = std::max(rounding, roundings_[dtype]);
+    }
+    return rounding;
+  }
+
+  struct Expected {
+    double level = 0;
+    double factor = 0;
+    bool from_history = false;
+  };
+
+  // What a healthy row would show at most by the median of its history, its
+  // precision, a control, and, without history, the rows just before it.
+  Expected Expect(const History& history, const History& recent, double floor,
+                  double share, double depth_factor, double control,
+                  double with, double without) const {
+    Expected e;
+    e.from_history = history.IsEnough();
+    e.factor = e.from_history ? with : without;
+    e.level = control > 0 ? control : floor * share * depth_factor;
+    if (e.from_history) {
+      e.level = std::max(e.level, history.Median());
+    } else {
+      if (control <= 0) e.level = std::max(e.level, floor * depth_factor);
+      if (recent.count > 0) e.level = std::max(e.level, recent.Median());
+    }
+    return e;
+  }
+
+  void JudgeRow(size_t i) {
+    const RowPair& pair = in_.pairs[i];
+    const TraceRow& a = in_.a.table.rows[pair.a];
+    const TraceRow& b = in_.b.table.rows[pair.b];
+    const uint32_t tau = in_.entities[in_.entity_a[a.key]].template_id;
+    TemplateState& state = templates_[tau];
+    if (state.step != a.step) {
+      state = TemplateState();
+      state.step = a.step;
+    }
+    const PairMetrics m = ComparePair(in_.a, pair.a, in_.b, pair.b);
+    RowVerdict v;
+    v.coherent = static_cast<float>(m.coherent);
+    v.energy = static_cast<float>(m.energy);
+    v.hard = m.hard;
+    out_.num_compared += m.has_values || m.hard != 0 || m.both_non_finite;
+    Note(m, i, &v);
+
+    const double rounding = Rounding(a, b);
+    const double depth = std::sqrt(1.0 + state.depth);
+    const ControlLevels::Level control =
+        control_.empty() ? ControlLevels::Level() : control_[tau];
+    const Expected c =
+        Expect(state.history.coherent, recent_.coherent,
+               std::max(rounding, kCoherentKernel / kCoherentShare),
+               kCoherentShare, depth, control.coherent, options_.coherent_jump,
+               options_.coherent_jump_without_history);
+    const Expected e =
+        Expect(state.history.energy, recent_.energy,
+               std::max(rounding, kFloat32Kernel), 1.0, depth, control.energy,
+               options_.energy_jump, options_.energy_jump_without_history);
+    Decide(m, c, e, &v);
+    out_.rows.push_back(v);
+    if (v.Fires() && !fired_at_) fired_at_ = i;
+
+    state.history.coherent.Push(v.coherent);
+    recent_.coherent.Push(v.coherent);
+    if (m.energy >= 0) {
+      state.history.energy.Push(v.energy);
+      recent_.energy.Push(v.energy);
+    }
+    ++state.depth;
+    Lint(tau, pair);
+  }
+
+  void Note(const PairMetrics& m, size_t i, RowVerdict* v) {
+    if (m.both_non_finite) {
+      v->flags |= RowVerdict::kBothNonFinite;
+      ++out_.num_both_non_finite;
+    }
+    if (m.bits == BitVerdict::kIdentical) v->flags |= RowVerdict::kBitsEqual;
+    if (m.bits == BitVerdict::kDifferent) {
+      v->flags |= RowVerdict::kBitsDiffer;
+      if (!out_.first_bit_difference) out_.first_bit_difference = i;
+    }
+    out_.worst_coherent = std::max(out_.worst_coherent, m.coherent);
+    out_.worst_energy = std::max(out_.worst_energy, m.energy);
+    out_.worst_projected = std::max(out_.worst_projected, m.projected);
+  }
+
+  void Decide(const PairMetrics& m, const Expected& c, const Expected& e,
+              RowVerdict* v) const {
+    const double jump_c = m.coherent / c.level;
+    const double jump_e = m.energy > 0 ? m.energy / e.level : 0;
+    const bool by_energy = jump_e / e.factor > jump_c / c.factor;
+    v->jump = static_cast<float>(by_energy ? jump_e : jump_c);
+    v->expected = static_cast<float>(by_energy ? e.level : c.level);
+    if (by_energy) v->flags |= RowVerdict::kByEnergy;
+    if (m.hard != 0) {
+      v->reason = FireReason::kHard;
+    } else if (options_.profile == ThresholdProfile::kExact) {
+      if (m.coherent > 0 || m.energy > 0 || m.amax_change > 0 ||
+          m.bits == BitVerdict::kDifferent) {
+        v->reason = FireReason::kExact;
+      }
+    } else if (m.energy > options_.energy_ceiling ||
+               m.abs_mean_change > options_.abs_mean_ceiling ||
+               (m.amax_change > options_.amax_ceiling && m.numel >= 256)) {
+      v->reason = FireReason::kCeiling;
+    } else if (jump_e > e.factor) {
+      v->reason = FireReason::kEnergyJump;
+    } else if (jump_c > c.factor) {
+      v->reason = FireReason::kCoherentJump;
+    }
+  }
+
+  // Keeps the jumps that rows behind them confirm, and finds the first.
+  void Confirm() {
+    const size_t n = out_.rows.size();
+    for (size_t i = 0; i < n; ++i) {
+      RowVerdict& v = out_.rows[i];
+      if (!v.Fires()) continue;
+      int high = 0;
+      size_t looked = 0;
+      for (size_t j = i + 1; j < n && looked < kConfirmRows; ++j, ++looked) {
+        high += out_.rows[j].jump >= kConfirmJump || out_.rows[j].Fires();
+      }
+      const bool is_jump = v.reason == FireReason::kCoherentJump ||
+                           v.reason == FireReason::kEnergyJump;
+      if (high >= kConfirmCount) {
+        v.flags |= RowVerdict::kConfirmed;
+      } else if (looked < kConfirmCount) {
+        v.flags |= RowVerdict::kAtEnd;
+      } else {
+        v.flags |= RowVerdict::kIsolated;
+        const double factor = (v.flags & RowVerdict::kByEnergy) != 0
+                                  ? options_.energy_jump
+                                  : options_.coherent_jump;
+        if (is_jump && v.jump < kIsolatedFactor * factor) {
+          ++out_.num_isolated;
+          v.reason = FireReason::kNone;
+          continue;
+        }
+      }
+      ++out_.num_fired;
+      if (!out_.first) out_.first = i;
+    }
+    out_.inputs_differ = out_.first && *out_.first == 0;
+  }
+
+  // A parent completes after its children: when one of them fired in the same
+  // call, the parent's jump is its consequence.
+  void FoldParents() {
+    if (!out_.first) return;
+    absl::flat_hash_map<std::string, size_t> fired;  // by name, the last time
+    absl::flat_hash_map<std::string, size_t> seen;   // every parent's last row
+    for (size_t i = *out_.first; i < out_.rows.size(); ++i) {
+      const std::string& name =
+          in_.entities[in_.entity_a[in_.a.table.rows[in_.pairs[i].a].key]]
+              .module;
+      RowVerdict& v = out_.rows[i];
+      const auto it = fired.find(name);
+      const auto before = seen.find(name);
+      if (v.Fires() && it != fired.end() &&
+          (before == seen.end() || it->second > before->second)) {
+        v.flags |= RowVerdict::kFoldedParent;
+      }
+      seen[name] = i;
+      if (!v.Fires()) continue;
+      for (size_t dot = name.rfind('.'); dot != std::string::npos && dot > 0;
+           dot = name.rfind('.', dot - 1)) {
+        fired[name.substr(0, dot)] = i;
+      }
+    }
+  }
+
+  struct LintState {
+    std::array<float, kNumTraceValues> values = {};
+    uint32_t key = 0;
+    int run = 0;
+    bool has_values = false;
+    bool reported = false;
+  };
+
+  void Lint(uint32_t tau, const RowPair& pair) {
+    if (lints_.empty()) lints_.resize(2 * in_.templates.size());
+    LintRow(in_.a.table.rows[pair.a], tau, true, &lints_[2 * tau]);
+    LintRow(in_.b.table.rows[pair.b], tau, false, &lints_[2 * tau + 1]);
+  }
+
+  // Different modules of one template with the very same numbers, again and
+  // again: what was recorded is one buffer.
+  void LintRow(const TraceRow& row, uint32_t tau, bool left, LintState* state) {
+    if ((row.flags & (TraceRow::kUnread | TraceRow::kHasOdd)) != 0 ||
+        row.Kind(kAbsMean) != ValueKind::kNumber || row.values[kAbsMean] == 0) {
+      state->has_values = false;
+      return;
+    }
+    const bool same =
+        state->has_values && row.key != state->key &&
+        std::memcmp(&row.values, &state->values, sizeof(row.values)) == 0;
+    state->run = same ? state->run + 1 : 1;
+    state->values = row.values;
+    state->key = row.key;
+    state->has_values = true;
+    if (state->run >= kLintRows && !state->reported) {
+      state->reported = true;
+      out_.lints.push_back({in_.templates[tau], state->run, left});
+    }
+  }
+
+  const Alignment& in_;
+  const DivergenceOptions& options_;
+  std::vector<TemplateState> templates_;
+  std::vector<ControlLevels::Level> control_;
+  std::vector<double> roundings_;
+  std::vector<LintState> lints_;
+  Channels recent_;
+  double assumed_ = 0;
+  std::optional<size_t> fired_at_;
+  Divergence out_;
+};
+
+double MedianOf(std::vector<float>* values) {
+  if (values->empty()) return 0;
+  const auto middle = values->begin() + values->size() / 2;
+  std::nth_element(values->begin(), middle, values->end());
+  return *middle;
+}
+
+}  // namespace
+
+absl::StatusOr<ThresholdProfile> ParseThresholdProfile(absl::string_view name) {
+  if (name == "auto") return ThresholdProfile::kAuto;
+  if (name == "exact") return ThresholdProfile::kExact;
+  if (name == "fp32") return ThresholdProfile::kFp32;
+  if (name == "tf32") return ThresholdProfile::kTf32;
+  if (name == "fp16") return ThresholdProfile::kFp16;
+  if (name == "bf16") return ThresholdProfile::kBf16;
+  return absl::InvalidArgumentError(
+      absl::StrCat("threshold '", name,
+                   "': expected auto, exact, fp32, tf32, fp16 or bf16"));
+}
+
+Divergence FindDivergence(const Alignment& alignment,
+                          const DivergenceOptions& options) {
+  return Judge(alignment, options).Run();
+}
+
+ControlLevels MeasureControl(const Alignment& alignment) {
+  std::vector<std::vector<float>> coherent(alignment.templates.size());
+  std::vector<std::vector<float>> energy(alignment.templates.size());
+  for (const RowPair& pair : alignment.pairs) {
+    const PairMetrics m = ComparePair(alignment.a, pair.a, alignment.b, pair.b);
+    const uint32_t tau =
+        alignment
+            .entities[alignment.entity_a[alignment.a.table.rows[pair.a].key]]
+            .template_id;
+    coherent[tau].push_back(static_cast<float>(m.coherent));
+    if (m.energy >= 0) energy[tau].push_back(static_cast<float>(m.energy));
+  }
+  ControlLevels levels;
+  for (size_t tau = 0; tau < alignment.templates.size(); ++tau) {
+    levels.by_template[alignment.templates[tau]] = {MedianOf(&coherent[tau]),
+                                                    MedianOf(&energy[tau])};
+  }
+  return levels;
+}
+
+}  // namespace firstframe

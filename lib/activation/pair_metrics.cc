@@ -1,0 +1,370 @@
+#include "lib/activation/pair_metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace firstframe {
+namespace {
+
+// Records hold float32 sums: of FastVideo, reduced in float32 in an order that
+// differs between devices. A few units in the last place.
+constexpr double kFloatStatFloor = 4 * 0x1p-24;
+// Of a sketch: its 64 numbers are float32 sums of many terms.
+constexpr double kSketchFloor = 1.3e-7;
+// E|x| of a normal variable is sqrt(2 / pi) of its rms.
+constexpr double kGaussianRms = 1.2533141373155;
+
+struct DtypeRow {
+  absl::string_view name;
+  double rounding;  // relative, root mean square
+  int mantissa;     // bits behind the point
+};
+// ulp / sqrt(12), averaged over significands in [1, 2).
+constexpr DtypeRow kDtypes[] = {
+    {"float64", 4.5e-17, 52},      {"float32", 2.4e-8, 23},
+    {"float16", 2.0e-4, 10},       {"bfloat16", 1.6e-3, 7},
+    {"float8_e4m3fn", 2.6e-2, 3},  {"float8_e4m3fnuz", 2.6e-2, 3},
+    {"float8_e5m2", 5e-2, 2},      {"float8_e5m2fnuz", 5e-2, 2},
+    {"float8_e8m0fnu", 2.5e-1, 0}, {"complex64", 2.4e-8, 23},
+    {"complex128", 4.5e-17, 52},
+};
+
+const DtypeRow* FindDtype(absl::string_view name) {
+  for (const DtypeRow& row : kDtypes) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+enum class DtypeClass { kUnknown, kFloat, kInteger, kBool };
+
+DtypeClass ClassOf(absl::string_view name) {
+  if (name.empty()) return DtypeClass::kUnknown;
+  if (FindDtype(name) != nullptr || absl::StartsWith(name, "float") ||
+      absl::StartsWith(name, "bfloat")) {
+    return DtypeClass::kFloat;
+  }
+  if (name == "bool") return DtypeClass::kBool;
+  return absl::StrContains(name, "int") ? DtypeClass::kInteger
+                                        : DtypeClass::kUnknown;
+}
+
+bool IsNumber(const TraceRow& row, TraceValue value) {
+  return row.Kind(value) == ValueKind::kNumber;
+}
+
+bool BothNumbers(const TraceRow& a, const TraceRow& b, TraceValue value) {
+  return IsNumber(a, value) && IsNumber(b, value);
+}
+
+double Relative(double a, double b) {
+  const double scale = std::max(std::abs(a), std::abs(b));
+  return scale > 0 ? std::abs(a - b) / scale : 0;
+}
+
+// The root mean square that a row implies, or 0.
+double RmsOf(const TraceRow& row, double numel) {
+  const double bessel = numel > 1 ? (numel - 1) / numel : 1;
+  if (IsNumber(row, kStd) && IsNumber(row, kMean)) {
+    const double mean = row.values[kMean], std = row.values[kStd];
+    return std::sqrt(mean * mean + std * std * bessel);
+  }
+  if (IsNumber(row, kAbsMean)) {
+    return kGaussianRms * std::abs(double{row.values[kAbsMean]});
+  }
+  return 0;
+}
+
+// The number of elements that sum and mean imply when no shape is given.
+double ImpliedNumel(const TraceRow& row) {
+  if (!IsNumber(row, kSum) || !IsNumber(row, kMean) || row.values[kMean] == 0) {
+    return 0;
+  }
+  return std::round(double{row.values[kSum]} / row.values[kMean]);
+}
+
+double Amax(const TraceRow& row) {
+  return std::max(std::abs(double{row.values[kMin]}),
+                  std::abs(double{row.values[kMax]}));
+}
+
+class Comparison {
+ public:
+  Comparison(const TraceSide& a, uint32_t row_a, const TraceSide& b,
+             uint32_t row_b)
+      : a_(a),
+        b_(b),
+        i_(row_a),
+        j_(row_b),
+        ra_(a.table.rows[row_a]),
+        rb_(b.table.rows[row_b]) {}
+
+  PairMetrics Run() {
+    if ((ra_.flags & rb_.flags & TraceRow::kUnread) != 0) {
+      m_.bits = BitVerdict::kIdentical;
+      m_.has_values = true;
+      return m_;
+    }
+    m_.stat_floor = kFloatStatFloor;
+    CompareKinds();
+    if (((ra_.flags | rb_.flags) & TraceRow::kHasExtras) != 0) CompareExtras();
+    if (m_.numel == 0) {
+      m_.numel = std::max(a_.names->numel(ra_.shape), ImpliedNumel(ra_));
+    }
+    if (m_.hard == 0 && !m_.both_non_finite) CompareNumbers();
+    return m_;
+  }
+
+ private:
+  void CompareKinds() {
+    if (ra_.shape != 0 && rb_.shape != 0 && ra_.shape != rb_.shape) {
+      m_.hard |= kHardShape;
+    }
+    if (ra_.dtype != rb_.dtype) {
+      const DtypeClass ca = ClassOf(a_.names->dtype(ra_.dtype));
+      const DtypeClass cb = ClassOf(b_.names->dtype(rb_.dtype));
+      if (ca != cb && ca != DtypeClass::kUnknown &&
+          cb != DtypeClass::kUnknown) {
+        m_.hard |= kHardDtype;
+      }
+    }
+    if (((ra_.flags | rb_.flags) & TraceRow::kHasOdd) == 0) return;
+    for (int v = 0; v < kNumTraceValues; ++v)
+      CompareKind(static_cast<TraceValue>(v));
+  }
+
+  void CompareKind(TraceValue value) {
+    ValueKind ka = ra_.Kind(value), kb = rb_.Kind(value);
+    if (ka == ValueKind::kMissing || kb == ValueKind::kMissing) return;
+    // jq writes null for NaN.
+    if (ka == ValueKind::kNull) ka = ValueKind::kNan;
+    if (kb == ValueKind::kNull) kb = ValueKind::kNan;
+    if (ka == ValueKind::kNumber && kb == ValueKind::kNumber) return;
+    if (ka == ValueKind::kError || kb == ValueKind::kError) {
+      if (ka != kb) m_.hard |= kHardError;
+      return;
+    }
+    if (ka != kb) {
+      m_.hard |= kHardNonFinite;
+    } else if (value != kStd) {
+      // std alone is NaN for a single element.
+      m_.both_non_finite = true;
+    }
+  }
+
+  void CompareExtras() {
+    const TraceRecord x = a_.Record(i_), y = b_.Record(j_);
+    if (x.numel && y.numel && *x.numel != *y.numel) m_.hard |= kHardShape;
+    m_.numel = x.numel.value_or(y.numel.value_or(0));
+    for (const auto count :
+         {&TraceRecord::nan, &TraceRecord::inf_pos, &TraceRecord::inf_neg}) {
+      if (x.*count && y.*count && *(x.*count) != *(y.*count)) {
+        m_.hard |= kHardNonFinite;
+      }
+    }
+    if (x.rms && y.rms) rms_ = std::max(*x.rms, *y.rms);
+    CompareHashes(x, y);
+    if (x.sketch && y.sketch && (m_.hard & kHardShape) == 0) {
+      CompareSketches(x, y);
+    }
+  }
+
+  void CompareHashes(const TraceRecord& x, const TraceRecord& y) {
+    if (ra_.dtype != rb_.dtype || !x.h_set || !y.h_set) return;
+    const bool same_set = *x.h_set == *y.h_set;
+    const bool has_order = x.h_pos && y.h_pos;
+    if (same_set && (!has_order || *x.h_pos == *y.h_pos)) {
+      m_.bits = has_order ? BitVerdict::kIdentical : BitVerdict::kUnknown;
+      return;
+    }
+    m_.bits = BitVerdict::kDifferent;
+    if (same_set) m_.hard |= kHardPermuted;
+  }
+
+  void CompareSketches(const TraceRecord& x, const TraceRecord& y) {
+    double difference = 0, norm_x = 0, norm_y = 0;
+    for (int k = 0; k < kSketchSize; ++k) {
+      const double p = (*x.sketch)[k], q = (*y.sketch)[k];
+      difference += (p - q) * (p - q);
+      norm_x += p * p;
+      norm_y += q * q;
+    }
+    // The exact norm is better than the sketch's, where it is known.
+    double norm = std::sqrt(std::max(norm_x, norm_y));
+    if (rms_ > 0 && m_.numel > 0) norm = rms_ * std::sqrt(m_.numel);
+    const double error = std::sqrt(difference);
+    m_.energy = norm > 0 ? error / norm : 0;
+    if (m_.energy < kSketchFloor) m_.energy = 0;
+    m_.has_values = true;
+  }
+
+  void CompareNumbers() {
+    if (m_.bits == BitVerdict::kIdentical) {
+      m_.has_values = true;
+      m_.energy = m_.energy < 0 ? m_.energy : 0;
+      return;
+    }
+    const double rms_a = RmsOf(ra_, m_.numel), rms_b = RmsOf(rb_, m_.numel);
+    double rms = std::max(rms_a, rms_b);
+    if (rms_ > 0) rms = rms_;
+    if (BothNumbers(ra_, rb_, kAbsMean)) {
+      m_.has_values = true;
+      m_.abs_mean_change = Relative(ra_.values[kAbsMean], rb_.values[kAbsMean]);
+      Take(m_.abs_mean_change, 1);
+    }
+    if (BothNumbers(ra_, rb_, kStd)) {
+      m_.has_values = true;
+      const double std = std::max(ra_.values[kStd], rb_.values[kStd]);
+      // A spread far below the mean is a difference of large numbers.
+      Take(Relative(ra_.values[kStd], rb_.values[kStd]),
+           std > 0 ? std::max(1.0, rms / std) : 1);
+    }
+    CompareMeans(rms);
+    CompareExtremes();
+    m_.negligible =
+        rms == 0 && m_.has_values && Amax(ra_) == 0 && Amax(rb_) == 0;
+    if (m_.negligible) m_.coherent = 0;
+  }
+
+  void CompareMeans(double rms) {
+    const double n = m_.numel;
+    double change = -1;
+    if (BothNumbers(ra_, rb_, kMean)) {
+      change = std::abs(double{ra_.values[kMean]} - rb_.values[kMean]);
+    } else if (BothNumbers(ra_, rb_, kSum) && n > 0) {
+      change = std::abs(double{ra_.values[kSum]} - rb_.values[kSum]) / n;
+    }
+    if (change >= 0) {
+      m_.has_values = true;
+      if (rms > 0) Take(change / rms, 1);
+      if (rms == 0 && change > 0) Take(1, 1);
+    } else if (BothNumbers(ra_, rb_, kSum)) {
+      m_.has_values = true;
+    }
+    if (n > 0 && rms > 0) {
+      const double sqrt_n = std::sqrt(n);
+      m_.projected = 0;
+      if (change >= 0) m_.projected = change * sqrt_n / rms;
+      if (BothNumbers(ra_, rb_, kAbsMean)) {
+        m_.projected = std::max(
+            m_.projected,
+            std::abs(double{ra_.values[kAbsMean]} - rb_.values[kAbsMean]) *
+                sqrt_n / rms);
+      }
+    }
+  }
+
+  void CompareExtremes() {
+    if (!BothNumbers(ra_, rb_, kMin) || !BothNumbers(ra_, rb_, kMax)) return;
+    m_.has_values = true;
+    m_.amax_change = Relative(Amax(ra_), Amax(rb_));
+  }
+
+  // Adds a relative change whose own precision is `scale` times the usual.
+  void Take(double change, double scale) {
+    if (change > m_.stat_floor * scale) {
+      m_.coherent = std::max(m_.coherent, change / scale);
+    }
+  }
+
+  const TraceSide& a_;
+  const TraceSide& b_;
+  const uint32_t i_, j_;
+  const TraceRow& ra_;
+  const TraceRow& rb_;
+  double rms_ = 0;
+  PairMetrics m_;
+};
+
+std::string ShapeOf(const TraceSide& side, uint32_t row) {
+  const uint32_t shape = side.table.rows[row].shape;
+  if (shape == 0) return absl::StrCat(side.Numel(row), " elements");
+  return ShapeToString(side.names->shape(shape));
+}
+
+std::string ValuesOf(const TraceSide& side, uint32_t row) {
+  const TraceRow& r = side.table.rows[row];
+  std::vector<std::string> words;
+  for (int v = 0; v < kNumTraceValues; ++v) {
+    const TraceValue value = static_cast<TraceValue>(v);
+    const char* kind = nullptr;
+    switch (r.Kind(value)) {
+      case ValueKind::kNan:
+        kind = "NaN";
+        break;
+      case ValueKind::kNull:
+        kind = "null";
+        break;
+      case ValueKind::kPositiveInfinity:
+        kind = "Infinity";
+        break;
+      case ValueKind::kNegativeInfinity:
+        kind = "-Infinity";
+        break;
+      case ValueKind::kError:
+        kind = "an error";
+        break;
+      default:
+        continue;
+    }
+    words.push_back(absl::StrCat(kTraceValueNames[v], " ", kind));
+  }
+  return words.empty() ? "finite values" : absl::StrJoin(words, ", ");
+}
+
+}  // namespace
+
+PairMetrics ComparePair(const TraceSide& a, uint32_t row_a, const TraceSide& b,
+                        uint32_t row_b) {
+  return Comparison(a, row_a, b, row_b).Run();
+}
+
+std::optional<double> RoundingError(absl::string_view dtype) {
+  if (const DtypeRow* row = FindDtype(dtype)) return row->rounding;
+  const DtypeClass kind = ClassOf(dtype);
+  if (kind == DtypeClass::kInteger || kind == DtypeClass::kBool) return 0.0;
+  return std::nullopt;
+}
+
+std::optional<double> UlpsApart(double a, double b, absl::string_view dtype) {
+  const DtypeRow* const row = FindDtype(dtype);
+  const double scale = std::max(std::abs(a), std::abs(b));
+  if (row == nullptr || !std::isfinite(scale) || scale == 0) {
+    return std::nullopt;
+  }
+  // Records are float32: a float64 tensor's extremes have 23 bits there.
+  const int mantissa = std::min(row->mantissa, 23);
+  return std::abs(a - b) / std::ldexp(1.0, std::ilogb(scale) - mantissa);
+}
+
+std::string DescribeHard(const PairMetrics& m, const TraceSide& a,
+                         uint32_t row_a, const TraceSide& b, uint32_t row_b) {
+  std::vector<std::string> reasons;
+  if (m.hard & kHardShape) {
+    reasons.push_back(absl::StrCat("shape ", ShapeOf(a, row_a), " against ",
+                                   ShapeOf(b, row_b)));
+  }
+  if (m.hard & kHardDtype) {
+    reasons.push_back(
+        absl::StrCat("dtype ", a.names->dtype(a.table.rows[row_a].dtype),
+                     " against ", b.names->dtype(b.table.rows[row_b].dtype)));
+  }
+  if (m.hard & (kHardError | kHardNonFinite)) {
+    std::string left = ValuesOf(a, row_a), right = ValuesOf(b, row_b);
+    if (left == right) left = right = "other counts of NaN or infinities";
+    reasons.push_back(absl::StrCat(left, " against ", right));
+  }
+  if (m.hard & kHardPermuted) {
+    reasons.push_back(
+        "the same values in another order: a permutation, layout or sharding");
+  }
+  return absl::StrJoin(reasons, "; ");
+}
+
+}  // namespace firstframe
