@@ -247,6 +247,8 @@ class Judge {
       v->flags |= RowVerdict::kBothNonFinite;
       ++out_.num_both_non_finite;
     }
+    if (m.differs) v->flags |= RowVerdict::kDiffers;
+    out_.num_different += m.differs;
     if (m.bits == BitVerdict::kIdentical) v->flags |= RowVerdict::kBitsEqual;
     if (m.bits == BitVerdict::kDifferent) {
       v->flags |= RowVerdict::kBitsDiffer;
@@ -268,10 +270,7 @@ class Judge {
     if (m.hard != 0) {
       v->reason = FireReason::kHard;
     } else if (options_.profile == ThresholdProfile::kExact) {
-      if (m.coherent > 0 || m.energy > 0 || m.amax_change > 0 ||
-          m.bits == BitVerdict::kDifferent) {
-        v->reason = FireReason::kExact;
-      }
+      if (m.differs) v->reason = FireReason::kExact;
     } else if (m.energy > options_.energy_ceiling ||
                m.abs_mean_change > options_.abs_mean_ceiling ||
                (m.amax_change > options_.amax_ceiling && m.numel >= 256)) {

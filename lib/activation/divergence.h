@@ -65,16 +65,17 @@ struct RowVerdict {
   float expected = 0;  // level of that channel: the detection limit over jump
   FireReason reason = FireReason::kNone;
   uint8_t hard = 0;
-  uint8_t flags = 0;
+  uint16_t flags = 0;
 
-  static constexpr uint8_t kConfirmed = 1;     // rows downstream stay high
-  static constexpr uint8_t kIsolated = 2;      // they do not
-  static constexpr uint8_t kFoldedParent = 4;  // a module inside fired before
-  static constexpr uint8_t kBothNonFinite = 8;
-  static constexpr uint8_t kBitsDiffer = 16;
-  static constexpr uint8_t kBitsEqual = 32;
-  static constexpr uint8_t kByEnergy = 64;  // `jump` is the energy channel's
-  static constexpr uint8_t kAtEnd = 128;    // too few rows follow to confirm
+  static constexpr uint16_t kConfirmed = 1;     // rows downstream stay high
+  static constexpr uint16_t kIsolated = 2;      // they do not
+  static constexpr uint16_t kFoldedParent = 4;  // a module inside fired before
+  static constexpr uint16_t kBothNonFinite = 8;
+  static constexpr uint16_t kBitsDiffer = 16;
+  static constexpr uint16_t kBitsEqual = 32;
+  static constexpr uint16_t kByEnergy = 64;  // `jump` is the energy channel's
+  static constexpr uint16_t kAtEnd = 128;    // too few rows follow to confirm
+  static constexpr uint16_t kDiffers = 256;  // in anything at all
 
   bool Fires() const { return reason != FireReason::kNone; }
 };
@@ -93,8 +94,9 @@ struct Divergence {
   std::optional<size_t> first;
   std::optional<size_t> first_bit_difference;
   int64_t num_fired = 0;
-  int64_t num_isolated = 0;  // jumps that nothing downstream confirms
-  int64_t num_compared = 0;  // pairs with at least one number on both sides
+  int64_t num_different = 0;  // in anything at all, if only the last digit
+  int64_t num_isolated = 0;   // jumps that nothing downstream confirms
+  int64_t num_compared = 0;   // pairs with at least one number on both sides
   int64_t num_both_non_finite = 0;
   bool inputs_differ = false;  // the first pair of all already differs
   double worst_coherent = 0;

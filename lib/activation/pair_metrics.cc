@@ -118,6 +118,8 @@ class Comparison {
       m_.numel = std::max(a_.names->numel(ra_.shape), ImpliedNumel(ra_));
     }
     if (m_.hard == 0 && !m_.both_non_finite) CompareNumbers();
+    m_.differs |= m_.hard != 0 || m_.energy > 0 || ra_.dtype != rb_.dtype ||
+                  m_.bits == BitVerdict::kDifferent;
     return m_;
   }
 
@@ -205,6 +207,11 @@ class Comparison {
   }
 
   void CompareNumbers() {
+    for (int v = 0; v < kNumTraceValues; ++v) {
+      const TraceValue value = static_cast<TraceValue>(v);
+      m_.differs |=
+          BothNumbers(ra_, rb_, value) && ra_.values[v] != rb_.values[v];
+    }
     if (m_.bits == BitVerdict::kIdentical) {
       m_.has_values = true;
       m_.energy = m_.energy < 0 ? m_.energy : 0;

@@ -48,6 +48,7 @@ struct PairMetrics {
   BitVerdict bits = BitVerdict::kUnknown;
   bool both_non_finite = false;
   bool negligible = false;  // nothing but zeros on both sides
+  bool differs = false;  // anything at all: a number, a hash, a kind, the dtype
   bool has_values = false;  // anything at all was compared
 };
 

@@ -1,0 +1,312 @@
+#include "lib/activation/compare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "lib/activation/pair_metrics.h"
+#include "lib/activation/trace_reader.h"
+#include "lib/base/status_macros.h"
+
+namespace firstframe {
+namespace {
+
+constexpr size_t kFirstPrefixBytes = size_t{1} << 20;
+
+// Relative errors read best in percent down to a hundredth of one.
+std::string Share(double value) {
+  if (value >= 1e-4) return absl::StrFormat("%.3g %%", 100 * value);
+  return absl::StrFormat("%.2g", value);
+}
+
+void CheckDamage(const TraceTable& table, const CompareOptions& options,
+                 Comparison* out) {
+  const TraceDamage& d = table.damage;
+  std::vector<std::string> parts;
+  if (d.torn > 0) {
+    parts.push_back(absl::StrCat(
+        d.torn, " torn record", d.torn > 1 ? "s" : "", ", the first in line ",
+        d.first_torn_line, d.torn_at_end ? ", the last half-written" : ""));
+  }
+  if (d.foreign > 0) {
+    parts.push_back(absl::StrCat(d.foreign, " line", d.foreign > 1 ? "s" : "",
+                                 " without a \"module\""));
+  }
+  if (!parts.empty()) {
+    const std::string text =
+        absl::StrCat(table.name, ": ", absl::StrJoin(parts, "; "));
+    if (options.lenient) {
+      out->warnings.push_back(text);
+    } else {
+      out->trouble.push_back(
+          absl::StrCat(text, " (--lenient compares what is left)"));
+    }
+  }
+  if (d.glued > 0) {
+    out->warnings.push_back(absl::StrCat(table.name, ": ", d.glued,
+                                         " records glued to another's line"));
+  }
+  if (d.duplicate_keys > 0) {
+    out->warnings.push_back(
+        absl::StrCat(table.name, ": ", d.duplicate_keys,
+                     " records say a key twice; the last one counts"));
+  }
+}
+
+// Names modules of unmatched rows, most rows first.
+std::string SampleOfUnmatched(const TraceSide& side,
+                              const std::vector<uint32_t>& rows) {
+  absl::flat_hash_map<uint32_t, int64_t> counts;
+  for (const uint32_t row : rows) ++counts[side.table.rows[row].key];
+  std::vector<std::pair<int64_t, std::string>> sorted;
+  for (const auto& [key, count] : counts) {
+    sorted.emplace_back(-count, side.names->key(key).module);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::string> words;
+  for (size_t i = 0; i < sorted.size() && i < 3; ++i) {
+    words.push_back(
+        absl::StrCat(sorted[i].second, " (", -sorted[i].first, ")"));
+  }
+  if (sorted.size() > 3) {
+    words.push_back(absl::StrCat(sorted.size() - 3, " more names"));
+  }
+  return absl::StrJoin(words, ", ");
+}
+
+void CheckCoverage(const CompareOptions& options, Comparison* out) {
+  const Alignment& al = out->alignment;
+  if (al.a.table.rows.empty() || al.b.table.rows.empty()) {
+    for (const TraceSide* side : {&al.a, &al.b}) {
+      if (side->table.rows.empty()) {
+        out->trouble.push_back(
+            absl::StrCat(side->table.name, ": no records to compare"));
+      }
+    }
+    return;
+  }
+  if (al.pairs.empty()) {
+    out->trouble.push_back(
+        "the traces have no module in common (try --map_suggest)");
+    return;
+  }
+  if (out->divergence.num_compared == 0) {
+    out->trouble.push_back("no statistic is in both traces");
+  }
+  const int64_t unmatched =
+      static_cast<int64_t>(al.unmatched_a.size() + al.unmatched_b.size());
+  if (unmatched > options.max_unmatched && !out->is_prefix) {
+    if (!al.unmatched_a.empty()) {
+      out->trouble.push_back(
+          absl::StrCat(al.unmatched_a.size(), " records missing on the right: ",
+                       SampleOfUnmatched(al.a, al.unmatched_a)));
+    }
+    if (!al.unmatched_b.empty()) {
+      out->trouble.push_back(
+          absl::StrCat(al.unmatched_b.size(), " records missing on the left: ",
+                       SampleOfUnmatched(al.b, al.unmatched_b)));
+    }
+  }
+  const int64_t fuzzy =
+      std::count_if(al.pairs.begin(), al.pairs.end(),
+                    [](const RowPair& pair) { return IsFuzzy(pair.method); });
+  if (fuzzy > 0 && !options.accept_fuzzy) {
+    out->trouble.push_back(
+        absl::StrCat(fuzzy,
+                     " pairs are aligned by order alone; check them with "
+                     "--map_suggest, or pass --accept_fuzzy"));
+  }
+}
+
+void AddFindings(Comparison* out) {
+  const Divergence& d = out->divergence;
+  for (const CaptureLint& lint : d.lints) {
+    out->warnings.push_back(absl::StrCat(
+        "the ", lint.on_left ? "left" : "right",
+        " trace has the same numbers for several modules of '",
+        lint.template_name,
+        "': a buffer that was read too late, or a replayed graph?"));
+  }
+  if (d.num_isolated > 0) {
+    out->warnings.push_back(
+        absl::StrCat(d.num_isolated,
+                     " jumps that nothing downstream confirms were left out"));
+  }
+  if (d.num_both_non_finite > 0) {
+    out->warnings.push_back(
+        absl::StrCat(d.num_both_non_finite,
+                     " pairs are NaN or infinite on both sides; their values "
+                     "were not compared"));
+  }
+  if (d.assumed_rounding > 0) {
+    out->warnings.push_back(
+        absl::StrCat("records do not give their dtype; taken as ",
+                     d.assumed_rounding > 1e-4 ? "bfloat16" : "float32",
+                     " (--threshold=fp32|bf16|... says otherwise)"));
+  }
+}
+
+Verdict VerdictOf(const Comparison& c) {
+  if (!c.trouble.empty()) return Verdict::kUndecided;
+  const Divergence& d = c.divergence;
+  if (d.first) return Verdict::kDiffer;
+  return d.num_different == 0 && d.num_both_non_finite == 0
+             ? Verdict::kIdentical
+             : Verdict::kSame;
+}
+
+absl::StatusOr<Comparison> CompareText(const TraceInput& a, const TraceInput& b,
+                                       size_t limit,
+                                       const CompareOptions& options) {
+  Comparison out;
+  out.names = std::make_unique<TraceNames>();
+  const auto prefix = [&](absl::string_view text) {
+    if (text.size() <= limit) return text;
+    out.is_prefix = true;
+    return text.substr(0, text.rfind('\n', limit) + 1);
+  };
+  auto [left, right] = ReadTracePair(
+      prefix(a.text()), a.name(), prefix(b.text()), b.name(), out.names.get());
+  CheckDamage(left, options, &out);
+  CheckDamage(right, options, &out);
+  FF_ASSIGN_OR_RETURN(out.alignment,
+                      AlignTraces(std::move(left), std::move(right), *out.names,
+                                  options.align));
+  DivergenceOptions divergence = options.divergence;
+  divergence.stop_at_first |= options.first_only;
+  out.divergence = FindDivergence(out.alignment, divergence);
+  for (const std::string& warning : out.alignment.warnings) {
+    out.warnings.push_back(warning);
+  }
+  AddFindings(&out);
+  CheckCoverage(options, &out);
+  out.verdict = VerdictOf(out);
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<Comparison> CompareTraces(const TraceInput& a,
+                                         const TraceInput& b,
+                                         const CompareOptions& options) {
+  size_t limit = std::max(a.text().size(), b.text().size());
+  if (!options.first_only) return CompareText(a, b, limit, options);
+  for (size_t bytes = kFirstPrefixBytes;; bytes *= 4) {
+    FF_ASSIGN_OR_RETURN(Comparison out,
+                        CompareText(a, b, std::min(bytes, limit), options));
+    const Divergence& d = out.divergence;
+    // Near the end of a prefix a jump may still find its confirmation.
+    const bool is_sure = d.first && *d.first + 16 < d.rows.size();
+    if (bytes >= limit || is_sure) return out;
+  }
+}
+
+absl::StatusOr<ControlLevels> ReadControl(const TraceInput& reference,
+                                          const TraceInput& control,
+                                          const AlignOptions& options) {
+  TraceNames names;
+  auto [a, b] = ReadTracePair(reference.text(), reference.name(),
+                              control.text(), control.name(), &names);
+  FF_ASSIGN_OR_RETURN(const Alignment alignment,
+                      AlignTraces(std::move(a), std::move(b), names, options));
+  if (alignment.pairs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(control.name(), ": nothing in common with ",
+                     reference.name(), ", so it is no control"));
+  }
+  return MeasureControl(alignment);
+}
+
+std::string DescribePlace(const Comparison& c, size_t pair) {
+  const TraceRow& row = c.alignment.a.table.rows[c.alignment.pairs[pair].a];
+  const TraceNames::Key& key = c.names->key(row.key);
+  std::string place = key.module;
+  if (key.tensor != "out") absl::StrAppend(&place, " ", key.tensor);
+  if (row.step != kNoStep) absl::StrAppend(&place, " (step ", row.step, ")");
+  if (row.occurrence > 0) {
+    absl::StrAppend(&place, " (occurrence ", row.occurrence, ")");
+  }
+  return place;
+}
+
+std::string Explain(const Comparison& c) {
+  const Divergence& d = c.divergence;
+  if (!d.first) {
+    if (c.verdict == Verdict::kUndecided && !c.trouble.empty()) {
+      return absl::StrCat("no divergence was found, but the answer is open: ",
+                          c.trouble[0]);
+    }
+    if (c.verdict == Verdict::kIdentical) {
+      return absl::StrCat("all ", d.rows.size(),
+                          " pairs are equal in everything they record");
+    }
+    return absl::StrFormat(
+        "%d of %d pairs differ, and none stands above what precision and depth "
+        "explain; the statistics differ by at most %s%s",
+        d.num_different, d.rows.size(),
+        d.worst_coherent > 0 ? Share(d.worst_coherent) : "their own precision",
+        d.worst_energy >= 0
+            ? absl::StrCat(" and the sketches by ", Share(d.worst_energy))
+            : "");
+  }
+  const size_t i = *d.first;
+  const RowVerdict& v = d.rows[i];
+  const RowPair& pair = c.alignment.pairs[i];
+  const TraceRow& row = c.alignment.a.table.rows[pair.a];
+  std::string text = absl::StrCat(DescribePlace(c, i), " ");
+  const PairMetrics m =
+      ComparePair(c.alignment.a, pair.a, c.alignment.b, pair.b);
+  const char* const what = (v.flags & RowVerdict::kByEnergy) != 0
+                               ? "its elements moved by "
+                               : "its statistics moved by ";
+  const double moved =
+      (v.flags & RowVerdict::kByEnergy) != 0 ? v.energy : v.coherent;
+  if (v.reason == FireReason::kHard) {
+    absl::StrAppend(
+        &text, "is the first to differ: ",
+        DescribeHard(m, c.alignment.a, pair.a, c.alignment.b, pair.b));
+  } else {
+    absl::StrAppend(
+        &text,
+        v.reason == FireReason::kCeiling ? "first passes a ceiling: "
+                                         : "is the first to jump: ",
+        what, Share(moved), ", against ", Share(v.expected),
+        " expected at this depth (x", absl::StrFormat("%.3g", v.jump), ")");
+    const std::string& dtype = c.names->dtype(row.dtype);
+    if (const auto ulps =
+            row.Kind(kMax) == ValueKind::kNumber
+                ? UlpsApart(row.values[kMax],
+                            c.alignment.b.table.rows[pair.b].values[kMax],
+                            dtype)
+                : std::nullopt;
+        ulps && std::isfinite(*ulps) && *ulps >= 1) {
+      absl::StrAppend(&text, "; the maximum by ",
+                      absl::StrFormat("%.3g", *ulps), " ulp of ", dtype);
+    }
+  }
+  if (d.inputs_differ) {
+    absl::StrAppend(&text,
+                    "; it is the first record of all, so the inputs differ, or "
+                    "this module does");
+  } else {
+    absl::StrAppend(&text, "; the ", i, i == 1 ? " pair" : " pairs",
+                    " before it stay inside");
+  }
+  if ((v.flags & RowVerdict::kConfirmed) != 0) {
+    absl::StrAppend(&text, "; confirmed downstream");
+  } else if ((v.flags & RowVerdict::kIsolated) != 0) {
+    absl::StrAppend(&text, "; isolated: what follows is at its usual level");
+  } else {
+    absl::StrAppend(&text, "; too few records follow to confirm it");
+  }
+  if ((v.flags & RowVerdict::kBitsDiffer) == 0 &&
+      v.reason != FireReason::kHard && d.first_bit_difference) {
+    absl::StrAppend(&text, "; the first bit differs at ",
+                    DescribePlace(c, *d.first_bit_difference));
+  }
+  return text;
+}
+
+}  // namespace firstframe
