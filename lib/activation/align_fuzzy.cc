@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -32,12 +32,15 @@ struct Named {
 std::vector<Named> FirstRows(const TraceSide& side,
                              const std::vector<uint32_t>& entity_of) {
   std::vector<Named> names;
-  absl::flat_hash_map<uint32_t, bool> seen;
+  // Merging aside there is at most one entity a key.
+  std::vector<bool> seen;
   for (uint32_t i = 0; i < side.table.rows.size(); ++i) {
     const uint32_t key = side.table.rows[i].key;
-    if (seen.try_emplace(entity_of[key], true).second) {
-      names.push_back({entity_of[key], key, i});
-    }
+    const uint32_t entity = entity_of[key];
+    if (entity >= seen.size()) seen.resize(entity + 1);
+    if (seen[entity]) continue;
+    seen[entity] = true;
+    names.push_back({entity, key, i});
   }
   return names;
 }
@@ -54,8 +57,10 @@ std::string TokenOf(const TraceNames& names, const TraceSide& side,
   if (other.contains(named.entity)) return absl::StrCat("#", named.entity);
   const TraceNames::Key& key = names.key(named.key);
   const TraceRow& row = side.table.rows[named.row];
-  return absl::StrCat(LeafTemplate(CanonicalModule(key.module)), " ",
-                      key.tensor, " ", row.shape, " ", row.dtype);
+  // An element of a list has no name of its own: "blocks.3" and "layers.3".
+  std::string leaf = LeafTemplate(CanonicalModule(key.module));
+  if (absl::EndsWith(leaf, ".*")) leaf = "*";
+  return absl::StrCat(leaf, " ", key.tensor, " ", row.shape, " ", row.dtype);
 }
 
 // Pairs of positions of a longest common subsequence.
