@@ -170,10 +170,23 @@ class Comparison {
         m_.hard |= kHardNonFinite;
       }
     }
-    if (x.rms && y.rms) rms_ = std::max(*x.rms, *y.rms);
+    if (x.rms && y.rms) {
+      rms_ = std::max(*x.rms, *y.rms);
+      rms_change_ = Relative(*x.rms, *y.rms);
+    }
+    ReadPrecision(x);
+    ReadPrecision(y);
     CompareHashes(x, y);
     if (x.sketch && y.sketch && (m_.hard & kHardShape) == 0) {
       CompareSketches(x, y);
+    }
+  }
+
+  void ReadPrecision(const TraceRecord& record) {
+    m_.stat_floor = std::max(m_.stat_floor, record.stat_rel.value_or(0));
+    const double scale = std::max(rms_, RmsOf(ra_, m_.numel));
+    if (record.stat_abs && scale > 0) {
+      m_.stat_floor = std::max(m_.stat_floor, *record.stat_abs / scale);
     }
   }
 
@@ -232,6 +245,10 @@ class Comparison {
       Take(Relative(ra_.values[kStd], rb_.values[kStd]),
            std > 0 ? std::max(1.0, rms / std) : 1);
     }
+    if (rms_change_ >= 0) {
+      m_.has_values = true;
+      Take(rms_change_, 1);
+    }
     CompareMeans(rms);
     CompareExtremes();
     m_.negligible =
@@ -285,7 +302,8 @@ class Comparison {
   const uint32_t i_, j_;
   const TraceRow& ra_;
   const TraceRow& rb_;
-  double rms_ = 0;
+  double rms_ = 0;  // of the records that give it
+  double rms_change_ = -1;
   PairMetrics m_;
 };
 

@@ -101,6 +101,8 @@ void ReadExtra(absl::string_view key, absl::string_view text,
   if (key == "inf_pos") record->inf_pos = ReadCount(text);
   if (key == "inf_neg") record->inf_neg = ReadCount(text);
   if (key == "zero") record->zero = ReadCount(text);
+  if (key == "stat_rel") record->stat_rel = ReadCount(text);
+  if (key == "stat_abs") record->stat_abs = ReadCount(text);
   if (key == "h_set") record->h_set = ReadHash(text);
   if (key == "h_pos") record->h_pos = ReadHash(text);
   if (key == "exp_hist") record->exponents = ReadExponents(text);

@@ -32,6 +32,9 @@ struct TraceRecord {
   std::vector<std::pair<int, int64_t>> exponents;
   std::vector<float> samples;
   std::string io;  // "in" for a module's input
+  // Precision of the numbers where the producer's is coarse: relative, and in
+  // the unit of the tensor.
+  std::optional<double> stat_rel, stat_abs;
 };
 
 // Reads the record that begins at `text[0]`, which TraceReader accepted.

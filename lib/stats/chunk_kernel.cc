@@ -63,12 +63,15 @@ auto SumLanes(V v) {
   return sum;
 }
 
-// The sign of each of 8 elements, for each pattern of 8 bits.
+// The sign of each of 8 elements, for each pattern of 8 bits: those of the even
+// elements, then those of the odd ones.
 struct SignTable {
   uint32_t mask[256][8];
   constexpr SignTable() : mask() {
     for (int bits = 0; bits < 256; ++bits) {
-      for (int e = 0; e < 8; ++e) mask[bits][e] = (bits >> e & 1) << 31;
+      for (int e = 0; e < 8; ++e) {
+        mask[bits][e] = (bits >> (e % 2 * 4 + e / 2) & 1) << 31;
+      }
     }
   }
 };
@@ -159,7 +162,7 @@ FF_INLINE void AddSketch(const float* block, int64_t count, uint64_t group,
   for (int64_t i = 0; i < count; i += 8, ++group) {
     if (group % kTileGroups == 0) rotation = TileRotation(group / kTileGroups);
     const uint32_t signs = GroupSigns(GroupHash(group));
-    const U8 flip = Load<U8>(kSigns.mask[signs]);
+    const U8 flip = Load<U8>(kSigns.mask[(signs | signs >> 12) & 0xFF]);
     buckets[(group % kTileGroups) ^ rotation] +=
         (F8)(Load<U8>(block + i) ^ flip);
   }
@@ -251,7 +254,7 @@ void Finish(const ChunkInput& in, double pivot, const Lanes& lanes,
   if (in.request.hashes) {
     stats->h_set = SumLanes(lanes.set);
     for (int e = 0; e < 8; ++e) {
-      stats->h_pos += kLane[e] * (lanes.low[e] + (lanes.high[e] << 32));
+      stats->h_pos += LaneFactor(e) * (lanes.low[e] + (lanes.high[e] << 32));
     }
   }
   if (in.request.sketch) {

@@ -75,7 +75,7 @@ void HashOwnBits(const TensorView& tensor, int64_t begin, int64_t count,
     stats->h_set +=
         narrow ? SetMix(static_cast<uint32_t>(bits)) : SetMix64(bits);
     stats->h_pos += GroupKey(GroupHash(index / kGroupSize)) *
-                    (kLane[index % kGroupSize] * bits);
+                    (LaneFactor(index % kGroupSize) * bits);
   }
 }
 

@@ -57,7 +57,7 @@ TensorStats Reference(const std::vector<float>& values) {
     std::memcpy(&bits, &values[i], 4);
     if (std::isnan(values[i])) bits = 0x7FC00000u;
     s.h_set += SetMix(bits);
-    s.h_pos += (hash | 1) * (uint64_t{kLane[i % 8]} * bits);
+    s.h_pos += (hash | 1) * (uint64_t{LaneFactor(i % 8)} * bits);
     ++s.numel;
     if (std::isnan(values[i])) ++s.nan;
     if (std::isinf(values[i])) ++(values[i] > 0 ? s.inf_pos : s.inf_neg);
@@ -67,7 +67,7 @@ TensorStats Reference(const std::vector<float>& values) {
     s.sum += x;
     s.abs_sum += std::abs(x);
     s.sketch[(group % 64) ^ TileRotation(group / 64)] +=
-        (GroupSigns(hash) >> (i % 8) & 1) ? -x : x;
+        (GroupSigns(hash) >> (i % 2 * 16 + i % 8 / 2) & 1) ? -x : x;
     ++s.exponents[bits >> 23 & 0xFF];
     if (s.amax_index < 0 || std::abs(values[i]) > s.amax) {
       s.amax = std::abs(values[i]), s.amax_index = i;
