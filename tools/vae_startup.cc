@@ -21,6 +21,9 @@ ABSL_FLAG(std::string, model_path, "",
 ABSL_FLAG(std::string, device, "auto",
           "{auto|cpu|cuda[:N]} Where to run; auto is the first GPU, else the "
           "CPU.");
+ABSL_FLAG(std::string, math, "fp32",
+          "Arithmetic on a GPU: fp32 to float32 accuracy, tf32 as PyTorch does "
+          "by default, or bf16. The CPU computes in fp32.");
 ABSL_FLAG(int, threads, 0, "CPU threads; 0 is every CPU the process may use.");
 ABSL_FLAG(bool, synchronize, false,
           "Wait for the device at both ends of every phase. Changes what "
@@ -69,13 +72,15 @@ cli::Tool Describe() {
       .formats = {cli::Format::kText, cli::Format::kJson},
       .has_color = true,
       .groups =
-          {{"Model", {"model_path", "device", "threads", "synchronize"}},
+          {{"Model",
+            {"model_path", "device", "math", "threads", "synchronize"}},
            {"Input",
             {"frames", "height", "width", "latent_shape", "latent", "seed"}},
            {"Measurement", {"warm_decodes", "runs", "cache"}},
            {"Results",
             {"tensor_output", "compare", "rtol", "atol", "trace_out", "html"}}},
-      .choices = {{"cache", {"as_is", "warm", "cold"}}},
+      .choices = {{"cache", {"as_is", "warm", "cold"}},
+                  {"math", {"fp32", "tf32", "bf16"}}},
       .exits = {{cli::Exit::kFinding,
                  "the decoded frames differ from --compare, or hold NaN or "
                  "infinity"},
@@ -103,6 +108,8 @@ absl::StatusOr<StartupCommand> CommandFromFlags() {
   command.model_path = cli::ResolvePath(absl::GetFlag(FLAGS_model_path));
   FF_ASSIGN_OR_RETURN(command.device,
                       cuda::ParseDeviceSpec(absl::GetFlag(FLAGS_device)));
+  FF_ASSIGN_OR_RETURN(command.math,
+                      cuda::ParseMathMode(absl::GetFlag(FLAGS_math)));
   command.threads = absl::GetFlag(FLAGS_threads);
   command.synchronize = absl::GetFlag(FLAGS_synchronize);
   command.video = {.frames = absl::GetFlag(FLAGS_frames),

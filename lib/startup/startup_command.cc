@@ -112,6 +112,13 @@ absl::StatusOr<cli::Exit> RunHere(const StartupCommand& command,
   FF_ASSIGN_OR_RETURN(const Launch launch, ReadLaunch(variable));
   PhaseRecorder::Options recorder_options;
   if (command.start) recorder_options.origin_ns = command.start->best_ns();
+  if (command.synchronize) {
+    // Only once a context is there: a phase must not pay for another's set-up.
+    recorder_options.synchronize = [ordinal = command.device.ordinal] {
+      cuda::Runtime& runtime = cuda::GetRuntime();
+      if (runtime.HasContext(ordinal)) (void)runtime.SynchronizeDevice();
+    };
+  }
   PhaseRecorder recorder(recorder_options);
   if (command.start) {
     recorder.Add({.name = "process.exec",
@@ -129,6 +136,7 @@ absl::StatusOr<cli::Exit> RunHere(const StartupCommand& command,
         {.model_path = model->path,
          .is_synthetic = model->is_synthetic,
          .device = command.device,
+         .math = command.math,
          .threads = command.threads,
          .synchronize = command.synchronize,
          .launch = launch,
@@ -229,6 +237,7 @@ std::vector<std::string> ChildFlags(const StartupCommand& command) {
       "--format=json",
       "--quiet",
       absl::StrCat("--device=", cuda::DeviceSpecToString(command.device)),
+      absl::StrCat("--math=", MathModeName(command.math)),
       absl::StrCat("--threads=", command.threads),
       absl::StrCat("--synchronize=", command.synchronize ? "true" : "false"),
       absl::StrCat("--frames=", command.video.frames),

@@ -24,6 +24,7 @@ namespace firstframe {
 struct StartupCommand {
   std::string model_path;
   cuda::DeviceSpec device;
+  cuda::MathMode math = cuda::MathMode::kFp32;
   int threads = 0;
   bool synchronize = false;
   VideoSize video;

@@ -11,6 +11,14 @@ void StringOrNull(const std::string& value, JsonWriter& json) {
   }
 }
 
+void IntOrNull(const std::optional<int64_t>& value, JsonWriter& json) {
+  if (value) {
+    json.Int(*value);
+  } else {
+    json.Null();
+  }
+}
+
 void WriteShape(const Shape& shape, JsonWriter& json) {
   json.BeginArray();
   for (const int64_t size : shape) json.Int(size);
@@ -125,11 +133,9 @@ void WriteFactsJson(const StartupSample& sample, JsonWriter& json) {
   json.Key("exec").BeginObject();
   json.Key("is_exact").Bool(sample.start && sample.start->is_exact);
   json.Key("resolution_ns");
-  if (sample.start) {
-    json.Int(sample.start->resolution_ns());
-  } else {
-    json.Null();
-  }
+  IntOrNull(sample.start ? std::optional(sample.start->resolution_ns())
+                         : std::nullopt,
+            json);
   json.EndObject();
   json.Key("cuda_initialized_before_device_setup")
       .Bool(sample.cuda_initialized_before_device_setup);
@@ -144,6 +150,10 @@ void WriteFactsJson(const StartupSample& sample, JsonWriter& json) {
   json.EndArray();
   json.Key("parameter_bytes").Int(sample.parameter_bytes);
   json.Key("workspace_bytes").Int(sample.workspace_bytes);
+  json.Key("peak_device_bytes");
+  IntOrNull(sample.peak_device_bytes, json);
+  json.Key("last_decode_device_ns");
+  IntOrNull(sample.last_decode_device_ns, json);
   json.Key("resource_usage");
   WriteUsage(sample.usage, json);
   json.EndObject();

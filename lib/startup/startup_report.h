@@ -85,6 +85,10 @@ struct StartupSample {
   std::vector<int64_t> warm_decode_ns;
   int64_t parameter_bytes = 0;
   int64_t workspace_bytes = 0;
+  // On a GPU only: device memory at its largest, and the last decode by the
+  // device's own clock, from its first launch to its last.
+  std::optional<int64_t> peak_device_bytes;
+  std::optional<int64_t> last_decode_device_ns;
   ResourceUsage usage;
 };
 

@@ -80,6 +80,10 @@ void WriteStartupText(const StartupContext& context,
   }
   out << "memory: parameters " << Mebibytes(sample.parameter_bytes)
       << ", workspace " << Mebibytes(sample.workspace_bytes)
+      << (sample.peak_device_bytes
+              ? absl::StrCat(", device at most ",
+                             Mebibytes(*sample.peak_device_bytes))
+              : "")
       << ", whole process " << Mebibytes(sample.usage.max_resident_bytes)
       << "\n";
 }

@@ -16,6 +16,7 @@
 #include "lib/startup/latents.h"
 #include "lib/startup/rendezvous.h"
 #include "lib/wan_vae/cpu_wan_vae.h"
+#include "lib/wan_vae/cuda/cuda_wan_vae.h"
 #include "lib/wan_vae/load_weights.h"
 #include "lib/wan_vae/parallel.h"
 
@@ -42,7 +43,7 @@ class Startup {
  public:
   explicit Startup(const VaeStartupOptions& options) : options_(options) {
     result_.context.synchronize = options.synchronize;
-    result_.context.math = "fp32";
+    result_.context.math = std::string(MathModeName(options.math));
     result_.sample.cache.requested = options.requested_cache;
     result_.checkpoint.is_synthetic = options.is_synthetic;
   }
@@ -55,6 +56,10 @@ class Startup {
     if (vae_ != nullptr) {
       result_.sample.parameter_bytes = vae_->ParameterBytes();
       result_.sample.workspace_bytes = vae_->WorkspaceBytes();
+    }
+    if (cuda_vae_ != nullptr) {
+      result_.sample.peak_device_bytes = cuda_vae_->PeakDeviceBytes();
+      result_.sample.last_decode_device_ns = cuda_vae_->LastRunDeviceNs();
     }
     return std::move(result_);
   }
@@ -90,6 +95,7 @@ class Startup {
   absl::Status SetUpDevice();
   absl::Status SetUpProcessGroup();
   absl::Status LoadComponent();
+  absl::Status BuildModel();
   void DescribeCheckpoint();
   absl::StatusOr<FloatTensor> MakeLatents();
 
@@ -109,7 +115,9 @@ class Startup {
   VaeStartupResult result_;
   VaeComponent component_;
   FloatTensor latents_;
+  cuda::DeviceSpec device_;
   std::unique_ptr<WanVae> vae_;
+  CudaWanVae* cuda_vae_ = nullptr;  // vae_, where it runs on a GPU
   std::optional<Checkpoint> checkpoint_;
 };
 
@@ -160,11 +168,19 @@ absl::Status Startup::SetUpDevice() {
       cuda::GetRuntime().HasContext(options_.device.ordinal);
   FF_ASSIGN_OR_RETURN(const cuda::DeviceSpec device,
                       cuda::ResolveDevice(options_.device));
-  if (device.kind == cuda::DeviceKind::kCuda) {
-    return absl::UnimplementedError(
-        "the Wan VAE has no CUDA backend in this build; use --device=cpu");
-  }
+  device_ = device;
   result_.context.device = cuda::DeviceSpecToString(device);
+  if (device.kind == cuda::DeviceKind::kCuda) {
+    cuda::Runtime& runtime = cuda::GetRuntime();
+    FF_ASSIGN_OR_RETURN(const cuda::DeviceProperties properties,
+                        runtime.GetProperties(device.ordinal));
+    result_.context.device_name = properties.name;
+    FF_RETURN_IF_ERROR(runtime.SetDevice(device.ordinal));
+  } else {
+    // The CPU computes in float32, whatever was asked for.
+    result_.context.math = "fp32";
+    result_.context.runtime.emplace_back("onednn", OneDnnVersion());
+  }
   SetComputeThreads(options_.threads);
   result_.context.threads = ComputeThreads();
   return absl::OkStatus();
@@ -181,12 +197,7 @@ absl::Status Startup::LoadComponent() {
     FF_ASSIGN_OR_RETURN(component_, FindVaeComponent(options_.model_path));
     FF_ASSIGN_OR_RETURN(latents_, MakeLatents());
     result_.context.latent_shape = latents_.shape;
-    FF_ASSIGN_OR_RETURN(
-        vae_,
-        BuildCpuWanVae(component_.config, {.threads = result_.context.threads,
-                                           .likely_height = latents_.shape[3],
-                                           .likely_width = latents_.shape[4]}));
-    return absl::OkStatus();
+    return BuildModel();
   }));
   FF_RETURN_IF_ERROR(RunPhase("vae.device_transfer",
                               [&] { return vae_->AllocateParameters(); }));
@@ -207,6 +218,24 @@ absl::Status Startup::LoadComponent() {
     return vae_->Finalize();
   }));
   checkpoint_ = std::move(weights->checkpoint);
+  return absl::OkStatus();
+}
+
+absl::Status Startup::BuildModel() {
+  if (device_.kind == cuda::DeviceKind::kCuda) {
+    FF_ASSIGN_OR_RETURN(
+        std::unique_ptr<CudaWanVae> vae,
+        BuildCudaWanVae(component_.config,
+                        {.device = device_.ordinal, .math = options_.math}));
+    cuda_vae_ = vae.get();
+    vae_ = std::move(vae);
+    return absl::OkStatus();
+  }
+  FF_ASSIGN_OR_RETURN(
+      vae_,
+      BuildCpuWanVae(component_.config, {.threads = result_.context.threads,
+                                         .likely_height = latents_.shape[3],
+                                         .likely_width = latents_.shape[4]}));
   return absl::OkStatus();
 }
 

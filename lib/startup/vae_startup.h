@@ -15,6 +15,7 @@
 #include "lib/dist/launch.h"
 #include "lib/phase/phase_recorder.h"
 #include "lib/startup/startup_report.h"
+#include "lib/wan_vae/cuda/math_mode.h"
 #include "lib/wan_vae/observer.h"
 #include "lib/wan_vae/tiling.h"
 
@@ -32,6 +33,7 @@ struct VaeStartupOptions {
   std::string model_path;
   bool is_synthetic = false;
   cuda::DeviceSpec device;
+  cuda::MathMode math = cuda::MathMode::kFp32;  // on a GPU
   int threads = 0;           // 0: every CPU this process may use
   bool synchronize = false;  // for the report; the recorder does it
   Launch launch;

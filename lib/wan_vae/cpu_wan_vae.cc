@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dnnl.h"
 #include "lib/base/check.h"
 #include "lib/base/status_macros.h"
 #include "lib/tensor/convert.h"
@@ -342,6 +343,11 @@ absl::StatusOr<std::unique_ptr<CpuWanVae>> BuildCpuWanVae(
     const WanVaeConfig& config, const CpuWanVaeOptions& options) {
   FF_ASSIGN_OR_RETURN(auto context, DnnlContext::Create());
   return std::make_unique<OneDnnWanVae>(config, options, std::move(context));
+}
+
+std::string OneDnnVersion() {
+  const dnnl_version_t* const version = dnnl_version();
+  return absl::StrCat(version->major, ".", version->minor, ".", version->patch);
 }
 
 }  // namespace firstframe

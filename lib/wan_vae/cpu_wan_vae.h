@@ -5,6 +5,7 @@
 #define LIB_WAN_VAE_CPU_WAN_VAE_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "lib/wan_vae/wan_vae.h"
@@ -35,6 +36,9 @@ class CpuWanVae : public WanVae {
 // does not start.
 absl::StatusOr<std::unique_ptr<CpuWanVae>> BuildCpuWanVae(
     const WanVaeConfig& config, const CpuWanVaeOptions& options);
+
+// Returns "2.6.3", of the library that is loaded.
+std::string OneDnnVersion();
 
 }  // namespace firstframe
 
