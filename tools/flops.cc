@@ -19,9 +19,12 @@
 #include "lib/base/version.h"
 #include "lib/cli/input.h"
 #include "lib/cli/tool.h"
+#include "lib/cuda/dynamic_library.h"
+#include "lib/cuda/runtime.h"
 #include "lib/flops/device_peaks.h"
 #include "lib/flops/flops_report.h"
 #include "lib/flops/known_models.h"
+#include "lib/flops/measured_peak.h"
 #include "lib/flops/model_loader.h"
 
 ABSL_FLAG(int64_t, frames, 81, "{N} Frames of the video.");
@@ -68,6 +71,9 @@ ABSL_FLAG(double, peak_tflops, 0,
           "{TFLOPS} Peak of one device; wins over --device_name and "
           "VIDEOX_PERF_PEAK_TFLOPS.");
 ABSL_FLAG(bool, list, false, "List the models that are known by name.");
+ABSL_FLAG(bool, measure, false,
+          "Measure what this machine's device reaches, through cuBLAS. With a "
+          "MODEL, its bf16 or --math rate becomes the peak.");
 ABSL_FLAG(bool, peaks, false, "List the devices whose peaks are known.");
 
 namespace firstframe {
@@ -100,7 +106,7 @@ cli::Tool Describe() {
         "teacher_forwards", "critic_forwards", "critic_updates"}},
       {"VAE", {"vae", "vae_tile", "vae_stride"}},
       {"Utilisation", {"time_ms", "device_name", "math", "peak_tflops"}},
-      {"Tables", {"list", "peaks"}}};
+      {"Tables", {"list", "peaks", "measure"}}};
   tool.choices = {{"train", {"none", "full", "lora"}},
                   {"checkpointing", {"none", "full", "selective"}},
                   {"vae", {"decode", "encode"}},
@@ -294,6 +300,84 @@ void ListPeaks(cli::Io& io) {
   if (io.format == cli::Format::kJson) io.out << text << '\n';
 }
 
+const char* OrEmpty(const char* text) { return text != nullptr ? text : ""; }
+
+absl::StatusOr<MeasuredPeak> Measure() {
+  const cuda::LibrarySearch search = cuda::MakeLibrarySearch(
+      OrEmpty(std::getenv("VIRTUAL_ENV")), OrEmpty(std::getenv("CONDA_PREFIX")),
+      OrEmpty(std::getenv("PATH")));
+  return MeasurePeak(cuda::GetRuntime(), search);
+}
+
+// The table's rate for the device that was measured, if it has one.
+std::optional<double> Datasheet(const MeasuredPeak& peak, MathType math) {
+  const auto device = FindDevicePeak(BuiltinDevicePeaks(), peak.device_name);
+  if (!device.ok()) return std::nullopt;
+  const auto rate = PeakTflops(*device, math);
+  if (!rate.ok()) return std::nullopt;
+  return *rate;
+}
+
+void WriteMeasured(const MeasuredPeak& peak, cli::Io& io) {
+  if (io.format == cli::Format::kText) {
+    io.out << absl::StrFormat("%s, products of %d x %d\n", peak.device_name,
+                              peak.size, peak.size);
+    io.out << "math        best   median  datasheet  of it  TFLOPS\n";
+    for (const MeasuredRate& rate : peak.rates) {
+      const auto sheet = Datasheet(peak, rate.math);
+      io.out << absl::StrFormat(
+          "%-6s %9.1f %8.1f %10s %6s\n", MathTypeName(rate.math),
+          rate.best_tflops, rate.median_tflops, sheet ? Rate(*sheet) : "-",
+          sheet ? absl::StrFormat("%.1f%%", rate.best_tflops / *sheet * 100)
+                : "-");
+    }
+    io.out << absl::StrFormat(
+        "copy   %9.1f GB/s, read and written\nevents saw %.4f s of %.4f s on "
+        "the "
+        "host clock\n",
+        peak.copy_gb_per_s, peak.event_s, peak.wall_s);
+    return;
+  }
+  std::string text;
+  JsonWriter json(&text, JsonWriter::Style::kPretty);
+  BeginDocument(json);
+  json.Key("device").String(peak.device_name);
+  json.Key("matrix_size").Int(peak.size);
+  json.Key("samples").BeginArray();
+  for (const MeasuredRate& rate : peak.rates) {
+    json.BeginObject();
+    json.Key("math").String(MathTypeName(rate.math));
+    json.Key("samples_tflops").BeginArray();
+    for (const double sample : rate.samples_tflops) json.Double(sample);
+    json.EndArray();
+    json.Key("best_tflops").Double(rate.best_tflops);
+    json.Key("median_tflops").Double(rate.median_tflops);
+    json.Key("datasheet_tflops").OptionalDouble(Datasheet(peak, rate.math));
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("copy_gb_per_s").Double(peak.copy_gb_per_s);
+  json.Key("event_s").Double(peak.event_s);
+  json.Key("wall_s").Double(peak.wall_s);
+  json.EndObject();
+  io.out << text << '\n';
+}
+
+// Puts the measured rate in the place of the datasheet's.
+absl::Status UseMeasuredPeak(FlopsRequest& request) {
+  FF_ASSIGN_OR_RETURN(const MeasuredPeak peak, Measure());
+  for (const MeasuredRate& rate : peak.rates) {
+    if (rate.math != request.math) continue;
+    request.peak_tflops = rate.best_tflops;
+    request.peak_reason =
+        absl::StrCat("measured on ", peak.device_name, " with cuBLAS, ",
+                     MathTypeName(rate.math));
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat(
+      "--measure has no ", MathTypeName(request.math), " product"));
+}
+
 absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   const bool lists = absl::GetFlag(FLAGS_list);
   if (lists || absl::GetFlag(FLAGS_peaks)) {
@@ -303,10 +387,17 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
     lists ? ListModels(io) : ListPeaks(io);
     return cli::Exit::kOk;
   }
+  const bool measures = absl::GetFlag(FLAGS_measure);
+  if (measures && arguments.empty()) {
+    FF_ASSIGN_OR_RETURN(const MeasuredPeak peak, Measure());
+    WriteMeasured(peak, io);
+    return cli::Exit::kOk;
+  }
   if (arguments.size() != 1) {
     return cli::UsageError("expected one MODEL, FILE or FOLDER");
   }
-  FF_ASSIGN_OR_RETURN(const FlopsRequest request, RequestFromFlags());
+  FF_ASSIGN_OR_RETURN(FlopsRequest request, RequestFromFlags());
+  if (measures) FF_RETURN_IF_ERROR(UseMeasuredPeak(request));
   const std::string path = cli::ResolvePath(arguments[0]);
   absl::StatusOr<std::vector<ModelDescription>> models = LoadModels(path);
   if (absl::IsNotFound(models.status()) && path != arguments[0]) {

@@ -46,6 +46,14 @@ out_has '50 steps of 1 forward, 20 cached, attention density 0.2'
 expect 2 "more cached than there are" "$TOOL" wan-tiny --cached_forwards=2
 err_has '2 cached forwards of 1'
 
+# Where there is a device it is measured; elsewhere the exit says so.
+"$TOOL" --measure --format=json >"$OUT" 2>"$ERR" </dev/null
+case $? in
+  0) json_valid "$OUT" ;;
+  3) err_has '^flops: ' ;;
+  *) fail "--measure" ;;
+esac
+
 # Files and folders.
 mkdir -p "$TMP/pipe/transformer" "$TMP/pipe/vae" "$TMP/pipe/text_encoder"
 echo '{"_class_name": "WanPipeline"}' >"$TMP/pipe/model_index.json"

@@ -12,7 +12,8 @@ function plot(title, series, partsOf, totalOf, nameOf) {
   const colour = (name) => `var(--c${names.indexOf(name) % 8})`;
   const width = 1160, height = 220, bottom = 24, left = 64;
   const top = Math.max(...shown.map(totalOf), 1e-12) * 1.05;
-  const y = (value) => (height - bottom) * (1 - value / top);
+  const head = 14;
+  const y = (value) => head + (height - bottom - head) * (1 - value / top);
   const step = (width - left) / shown.length;
   const chart = ff.el('svg', {viewBox: `0 0 ${width} ${height}`, width: '100%', role: 'img', 'aria-label': title});
   for (let i = 0; i <= 4; ++i) {
