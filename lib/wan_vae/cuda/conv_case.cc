@@ -89,7 +89,7 @@ absl::StatusOr<ConvBench> ConvBench::Make(const Stream& stream,
   FF_ASSIGN_OR_RETURN(b.input_data_, Upload(stream, b.host_input_, bf16));
   b.input_.data = b.input_data_.data();
   FF_ASSIGN_OR_RETURN(b.raw_weights_, Upload(stream, b.host_weights_, false));
-  b.out_pitch_ = RoundUp8(c.out_channels);
+  b.out_pitch_ = RoundUp8(b.FrameChannels());
   b.out_elements_ = int64_t{1} * c.height * c.width * b.out_pitch_;
   b.host_bias_ = Random(c.out_channels, 3, 0.1f);
   std::vector<float> padded = b.host_bias_;
@@ -128,7 +128,7 @@ absl::Status ConvBench::Prepare(ConvKernelKind kind) {
   const size_t bytes = case_.planes
                            ? size_t{4} * case_.out_channels * case_.frames *
                                  case_.height * case_.width
-                           : out_elements_ * case_.frames * (bf16 ? 2 : 4);
+                           : out_elements_ * OutFrames() * (bf16 ? 2 : 4);
   out_bytes_ = bytes;
   FF_ASSIGN_OR_RETURN(out_, DeviceBuffer::Allocate(2 * bytes));
   FF_RETURN_IF_ERROR(stream_.FillAsync(out_.data(), 0xFF, 2 * bytes));
@@ -143,6 +143,7 @@ absl::Status ConvBench::Launch() {
   a.out_pitch = a.norm_pitch = a.residual_pitch = out_pitch_;
   a.out_slot_elements = a.norm_slot_elements = a.residual_slot_elements =
       out_elements_;
+  if (case_.split) a.split_channel = FrameChannels();
   a.out_is_float = mode_ != MathMode::kBf16;
   a.plane_frames = case_.planes ? case_.frames : 0;
   a.height = case_.height;
@@ -166,7 +167,9 @@ absl::Status ConvBench::Launch() {
       a.in_slot[f][t] = (f + t) * input_.height;
     }
     if (case_.zero_tap && f == 0) a.in_slot[0][0] = -1;
-    a.out_slot[f][0] = a.norm_slot[f] = a.residual_slot[f] = f;
+    a.out_slot[f][0] = f * Sides();
+    a.out_slot[f][1] = f * Sides() + 1;
+    a.norm_slot[f] = a.residual_slot[f] = f;
     n.from_slot[f] = f;
     n.to_slot[f] = case_.frames + f;
   }
@@ -192,7 +195,7 @@ absl::StatusOr<std::vector<float>> ConvBench::Download(int part) const {
       stream_.CopyAsync(to, out_.data() + part * out_bytes_, out_bytes_));
   FF_RETURN_IF_ERROR(stream_.Synchronize());
   for (size_t i = 0; i < halves.size(); ++i) values[i] = FromBf16(halves[i]);
-  if (!case_.planes) ClearPads(values, case_.out_channels, out_pitch_);
+  if (!case_.planes) ClearPads(values, FrameChannels(), out_pitch_);
   return values;
 }
 
@@ -239,7 +242,8 @@ double ConvBench::SampledError(const std::vector<float>& out) const {
     const int64_t pixel = int64_t{y} * c.width + x;
     const int64_t at =
         c.planes ? (int64_t{n} * c.frames + f) * c.height * c.width + pixel
-                 : f * out_elements_ + pixel * out_pitch_ + n;
+                 : (f * Sides() + n / FrameChannels()) * out_elements_ +
+                       pixel * out_pitch_ + n % FrameChannels();
     double sum = Expected(f, y, x, n);
     if (c.residual) sum += host_residual_[at];
     difference += (out[at] - sum) * (out[at] - sum);

@@ -26,6 +26,7 @@ struct ConvCase {
   bool norm = false;  // also silu(norm(out)), fused where the kernel can
   int frames = 1;
   bool zero_tap = false;  // the first frame's first tap sees no frame
+  bool split = false;     // the second half of the channels goes elsewhere
 };
 
 // Inputs on host and device, and either kernel's outputs. In kBf16 inputs are
@@ -60,6 +61,9 @@ class ConvBench {
 
   bool is_bf16() const { return mode_ == MathMode::kBf16; }
   int Taps() const { return case_.time_taps * case_.window * case_.window; }
+  int Sides() const { return case_.split ? 2 : 1; }
+  int OutFrames() const { return case_.frames * Sides(); }
+  int FrameChannels() const { return case_.out_channels / Sides(); }
   double Expected(int frame, int y, int x, int channel) const;
   absl::StatusOr<std::vector<float>> Download(int part) const;
 

@@ -10,6 +10,30 @@
 
 namespace firstframe::cuda {
 
+// Stores eight channels from `channel` on, which may belong to either side of
+// the split.
+template <typename T>
+__device__ __forceinline__ void StoreOut(const ConvArguments& a, int frame,
+                                         int64_t pixel, int channel,
+                                         const float (&v)[8]) {
+  T* const out = static_cast<T*>(a.out) + pixel * a.out_pitch;
+  if (a.split_channel % 8 == 0) {
+    const int side = channel >= a.split_channel ? 1 : 0;
+    StoreEight(out + a.out_slot[frame][side] * a.out_slot_elements + channel -
+                   side * a.split_channel,
+               v);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int side = channel + i >= a.split_channel ? 1 : 0;
+    if (channel + i < a.out_channels) {
+      out[a.out_slot[frame][side] * a.out_slot_elements + channel + i -
+          side * a.split_channel] = static_cast<T>(v[i]);
+    }
+  }
+}
+
 // Stores one pixel's share of a lane: channels 32 g + 8 q .. + 7 of every group
 // g of 32. `sums` holds both pixels of the lane; `half` says which. All lanes
 // of a quad must call together; `inside` says whether the pixel exists.
@@ -21,8 +45,6 @@ __device__ __forceinline__ void StorePixel(const ConvArguments& a,
                                            int quad_lane) {
   using T = typename Element<Config::kMode>::Type;
   constexpr int kGroups = Config::kChannels / 32;
-  const int side = first_channel >= a.split_channel ? 1 : 0;
-  const int out_channel = first_channel - side * a.split_channel;
   float square_sum = 0;
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
@@ -44,13 +66,10 @@ __device__ __forceinline__ void StorePixel(const ConvArguments& a,
       for (int i = 0; i < 8; ++i) v[i] += r[i];
     }
     if (a.out != nullptr) {
-      const int64_t offset = a.out_slot[frame][side] * a.out_slot_elements +
-                             pixel * a.out_pitch + out_channel + 32 * g +
-                             8 * quad_lane;
       if (a.out_is_float) {
-        StoreEight(static_cast<float*>(a.out) + offset, v);
+        StoreOut<float>(a, frame, pixel, channel, v);
       } else {
-        StoreEight(static_cast<T*>(a.out) + offset, v);
+        StoreOut<T>(a, frame, pixel, channel, v);
       }
     }
 #pragma unroll

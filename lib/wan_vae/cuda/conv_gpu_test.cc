@@ -38,6 +38,12 @@ const ConvCase kCases[] = {
     {"3to96", 20, 30, 3, 96},
     {"out 96to3", 50, 36, 96, 3, 3, 3, Resample::kNone, true},
     {"3to3", 7, 9, 3, 3, 3, 3, Resample::kNone, false, true, true},
+    {"time 8to16 split", 9, 20, 8, 16, 3, 1, Resample::kNone, false, false,
+     false, 2, false, true},
+    {"time 3to6 split", 7, 9, 3, 6, 3, 1, Resample::kNone, false, false, false,
+     1, true, true},
+    {"time 384to768 split", 12, 20, 384, 768, 3, 1, Resample::kNone, false,
+     false, false, 2, false, true},
     {"scores 384to700", 10, 70, 384, 700, 1, 1},
 };
 

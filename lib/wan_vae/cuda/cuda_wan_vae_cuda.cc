@@ -185,8 +185,8 @@ class PlannedWanVae final : public CudaWanVae {
         marks_.push_back(std::move(mark));
       }
       if ((i + 1) % kBatchOps != 0 && i + 1 < count) continue;
-      if (result.values.empty()) {
-        // Takes a while for the host; the device is busy by now.
+      if (result.values.empty() && 2 * (i + 1) >= count) {
+        // New pages take the host a while; the device has work queued by now.
         result.values.resize(OutputBytes(plan) / sizeof(float));
       }
       FF_ASSIGN_OR_RETURN(Event done, Event::Create(EventKind::kOrdering));

@@ -108,9 +108,10 @@ DeviceParameters::DeviceParameters(const ModuleTree& tree,
 }
 
 absl::Status DeviceParameters::Allocate() {
-  for (Side& side : sides_) {
-    FF_ASSIGN_OR_RETURN(side.raw, DeviceBuffer::Allocate(side.raw_bytes));
-  }
+  Side& decoder = sides_[0];
+  FF_ASSIGN_OR_RETURN(decoder.raw, DeviceBuffer::Allocate(decoder.raw_bytes));
+  // Not cleared: pages come with the first write, from whichever thread it is.
+  sides_[1].host.reset(new float[sides_[1].raw_bytes / sizeof(float)]);
   FF_ASSIGN_OR_RETURN(uploader_, PinnedUploader::Create());
   peak_bytes_ = std::max(peak_bytes_, bytes());
   return absl::OkStatus();
@@ -124,17 +125,26 @@ const float* DeviceParameters::Raw(int parameter) const {
 
 absl::Status DeviceParameters::Assign(int index, const TensorView& value) {
   const ParameterSpec& spec = tree_.parameters[index];
-  if (sides_[places_[index].side].raw.empty()) {
+  const Placed& place = places_[index];
+  if (uploader_ == nullptr || is_prepared(place.side != 0)) {
     return absl::FailedPreconditionError(
-        absl::StrCat(spec.name, ": parameters are not allocated"));
+        absl::StrCat(spec.name, ": parameters are not being assigned"));
   }
   if (value.shape != spec.shape) {
     return absl::InvalidArgumentError(
         absl::StrCat(spec.name, " has shape ", ShapeToString(value.shape),
                      ", expected ", ShapeToString(spec.shape)));
   }
-  FF_RETURN_IF_ERROR(Annotate(
-      uploader_->Upload(value, const_cast<float*>(Raw(index))), spec.name));
+  if (place.side == 1) {
+    float* const to = sides_[1].host.get() + place.offset / sizeof(float);
+    FF_RETURN_IF_ERROR(Annotate(
+        ConvertToFloat(value.dtype, value.bytes,
+                       absl::MakeSpan(to, *CheckedNumElements(spec.shape))),
+        spec.name));
+  } else {
+    FF_RETURN_IF_ERROR(Annotate(
+        uploader_->Upload(value, const_cast<float*>(Raw(index))), spec.name));
+  }
   is_assigned_[index] = true;
   return absl::OkStatus();
 }
@@ -148,6 +158,21 @@ int64_t DeviceParameters::bytes() const {
   return total;
 }
 
+absl::Status DeviceParameters::UploadEncoder() {
+  Side& side = sides_[1];
+  FF_ASSIGN_OR_RETURN(side.raw, DeviceBuffer::Allocate(side.raw_bytes));
+  const TensorView all = {
+      .dtype = DType::kF32,
+      .shape = {static_cast<int64_t>(side.raw_bytes / sizeof(float))},
+      .bytes = {reinterpret_cast<const std::byte*>(side.host.get()),
+                static_cast<size_t>(side.raw_bytes)}};
+  FF_RETURN_IF_ERROR(
+      uploader_->Upload(all, reinterpret_cast<float*>(side.raw.data())));
+  FF_RETURN_IF_ERROR(uploader_->Finish());
+  side.host.reset();
+  return absl::OkStatus();
+}
+
 absl::Status DeviceParameters::Prepare(bool encoder, const Stream& stream) {
   Side& side = sides_[encoder];
   for (size_t i = 0; i < places_.size(); ++i) {
@@ -156,7 +181,8 @@ absl::Status DeviceParameters::Prepare(bool encoder, const Stream& stream) {
           absl::StrCat(tree_.parameters[i].name, " has no value"));
     }
   }
-  if (uploader_ != nullptr) FF_RETURN_IF_ERROR(uploader_->Finish());
+  if (encoder) FF_RETURN_IF_ERROR(UploadEncoder());
+  FF_RETURN_IF_ERROR(uploader_->Finish());
   const auto convs = encoder ? EncoderLayers(tree_) : DecoderLayers(tree_);
   const auto norms = encoder ? EncoderNorms(tree_) : DecoderNorms(tree_);
   // Twice: count, then place.

@@ -55,7 +55,9 @@ class DeviceParameters {
   absl::Status Assign(int index, const TensorView& value);
 
   // Packs the decoder's (or encoder's) layers on `stream` and frees the
-  // uploaded form. FailedPrecondition names a parameter without a value.
+  // uploaded form. The encoder's parameters wait in host memory until then:
+  // most processes only decode. FailedPrecondition names a parameter without a
+  // value.
   absl::Status Prepare(bool encoder, const Stream& stream);
   bool is_prepared(bool encoder) const { return sides_[encoder].is_prepared; }
 
@@ -79,6 +81,7 @@ class DeviceParameters {
   struct Side {
     DeviceBuffer raw;
     DeviceBuffer packed;
+    std::unique_ptr<float[]> host;  // the encoder's, instead of `raw`
     int64_t raw_bytes = 0;
     bool is_prepared = false;
   };
@@ -87,6 +90,7 @@ class DeviceParameters {
     int64_t offset = 0;  // in Side::raw
   };
   const float* Raw(int parameter) const;
+  absl::Status UploadEncoder();
 
   const ModuleTree& tree_;
   const PlanOptions options_;
