@@ -49,14 +49,15 @@ ABSL_FLAG(bool, roofline, true,
           "Measure the machine's limits in the same run.");
 ABSL_FLAG(std::string, path, "auto",
           "How files are read: auto (by residency), cached, direct.");
-ABSL_FLAG(int, threads, 0, "Reading threads; 0: one a CPU, at most 16.");
+ABSL_FLAG(int, threads, 0,
+          "Reading threads; 0: by the CPUs that a rank may use, at most 16.");
 ABSL_FLAG(int, read_kib, 1024, "Size of one buffered read, KiB.");
 ABSL_FLAG(int, slot_kib, 8192, "Size of a slot of the staging ring, KiB.");
 ABSL_FLAG(int, slots, 8, "Slots of the staging ring.");
 ABSL_FLAG(int, streams, 1, "Copy streams.");
 ABSL_FLAG(int, direct_threads, 4, "Threads of direct reads.");
 ABSL_FLAG(int, direct_depth, 4, "Direct reads in flight per thread.");
-ABSL_FLAG(int, bucket_mib, 128,
+ABSL_FLAG(int, bucket_mib, 64,
           "Bytes of one broadcast, or of one gather over all ranks, MiB.");
 ABSL_FLAG(double, timeout, 60,
           "Seconds that a rank waits for the others before it gives up.");
@@ -117,7 +118,7 @@ cli::Tool Describe() {
        "one GPU, or the CPU when there is none"},
       {"torchrun --no-python --nproc_per_node=4 weight_bench --model_path M",
        "four GPUs of one machine"},
-      {"mpirun -n 4 weight_bench --device=cpu --model_path M",
+      {"mpirun -n 4 --bind-to none weight_bench --device=cpu --model_path M",
        "four CPU ranks"},
   };
   return tool;
@@ -173,6 +174,7 @@ absl::StatusOr<WeightBenchOptions> ReadOptions(const Launch& launch,
   transfer.cached_read_bytes = static_cast<uint64_t>(read_kib) << 10;
   transfer.cached_slot_bytes = static_cast<uint64_t>(slot_kib) << 10;
   options.bucket_bytes = static_cast<uint64_t>(bucket_mib) << 20;
+  options.load.local_ranks = launch.local_size;
   options.load.is_cancelled = [] { return cli::InterruptSignal() != 0; };
   return options;
 }

@@ -25,6 +25,7 @@ struct Names {
   absl::string_view rank;
   absl::string_view world_size;
   absl::string_view local_rank;
+  absl::string_view local_size;  // optional
 };
 
 absl::Status ReadRanks(GetVariable get, const Names& names, Launch* launch) {
@@ -49,6 +50,11 @@ absl::Status ReadRanks(GetVariable get, const Names& names, Launch* launch) {
         ParseNumber(names.local_rank, *local, 0, launch->world_size - 1));
   } else if (launch->world_size > 1) {
     return need(names.local_rank).status();
+  }
+  launch->local_size = launch->world_size;
+  if (const std::optional<std::string> size = get(names.local_size)) {
+    FF_ASSIGN_OR_RETURN(launch->local_size, ParseNumber(names.local_size, *size,
+                                                        1, launch->world_size));
   }
   return absl::OkStatus();
 }
@@ -82,14 +88,16 @@ absl::StatusOr<Launch> ReadLaunch(GetVariable get) {
   const bool is_slurm = get("SLURM_STEP_ID") && get("SLURM_PROCID");
   if (is_torchrun) {
     FF_RETURN_IF_ERROR(ReadRanks(
-        get, {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"}, &launch));
+        get,
+        {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+        &launch));
     launch.master_port_is_taken =
         get("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
   } else if (is_openmpi) {
     FF_RETURN_IF_ERROR(
         ReadRanks(get,
                   {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                   "OMPI_COMM_WORLD_LOCAL_RANK"},
+                   "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
                   &launch));
   } else if (is_slurm) {
     const bool has_step_size = get("SLURM_STEP_NUM_TASKS").has_value();
@@ -97,7 +105,7 @@ absl::StatusOr<Launch> ReadLaunch(GetVariable get) {
         ReadRanks(get,
                   {"slurm", "SLURM_PROCID",
                    has_step_size ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS",
-                   "SLURM_LOCALID"},
+                   "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"},
                   &launch));
     const std::optional<std::string> nodes = get("SLURM_STEP_NODELIST")
                                                  ? get("SLURM_STEP_NODELIST")

@@ -17,6 +17,7 @@ struct Launch {
   int rank = 0;                   // 0 <= rank < world_size
   int world_size = 1;
   int local_rank = 0;  // among the ranks of this machine: picks the GPU
+  int local_size = 1;  // ranks of this machine; world_size when nothing says
   // Where rank 0 is to be met; empty when the launcher says nothing, which only
   // Open MPI's own transport can do without.
   std::string master_address;

@@ -33,6 +33,7 @@ TEST(Launch, Torchrun) {
                        Read({{"RANK", "5"},
                              {"WORLD_SIZE", "8"},
                              {"LOCAL_RANK", "1"},
+                             {"LOCAL_WORLD_SIZE", "4"},
                              {"MASTER_ADDR", "node0"},
                              {"MASTER_PORT", "1234"},
                              {"TORCHELASTIC_USE_AGENT_STORE", "True"},
@@ -41,6 +42,7 @@ TEST(Launch, Torchrun) {
   EXPECT_EQ(launch.rank, 5);
   EXPECT_EQ(launch.world_size, 8);
   EXPECT_EQ(launch.local_rank, 1);
+  EXPECT_EQ(launch.local_size, 4);
   EXPECT_EQ(launch.master_address, "node0");
   EXPECT_EQ(launch.master_port, 1234);
   EXPECT_TRUE(launch.master_port_is_taken);
@@ -53,6 +55,7 @@ TEST(Launch, OpenMpiNeedsNoMaster) {
                              {"OMPI_COMM_WORLD_LOCAL_RANK", "3"}}));
   EXPECT_EQ(launch.launcher, "openmpi");
   EXPECT_EQ(launch.rank, 3);
+  EXPECT_EQ(launch.local_size, 4) << "as many as there are, until told";
   EXPECT_EQ(launch.master_address, "");
 }
 

@@ -18,7 +18,7 @@ namespace firstframe {
 
 struct GroupLoadOptions {
   // Bytes of one broadcast, or of one gather over all ranks.
-  uint64_t bucket_bytes = 128 << 20;
+  uint64_t bucket_bytes = 64 << 20;
   // The stream that the group's operations run on; null in host memory.
   const cuda::Stream* stream = nullptr;
 };

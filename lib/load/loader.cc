@@ -54,7 +54,9 @@ absl::StatusOr<CheckpointLoader> CheckpointLoader::Create(
   FF_ASSIGN_OR_RETURN(LoadPlan plan, MakeLoadPlan(source));
   FF_ASSIGN_OR_RETURN(OpenedSources sources, OpenSources(plan, options.policy));
   LoadOptions resolved = options;
-  resolved.transfer = ResolveTransferOptions(options.transfer);
+  resolved.transfer =
+      ResolveTransferOptions(options.transfer, options.runtime != nullptr,
+                             options.local_ranks, CountCpus());
   timer.End();
   return CheckpointLoader(std::move(plan), std::move(sources),
                           std::move(resolved));
@@ -123,6 +125,12 @@ absl::StatusOr<LoadReport> CheckpointLoader::Load(
   report.ring_bytes = ring_.size_bytes();
   report.ring_is_pinned = ring_.is_pinned();
   report.degraded = std::move(chosen.degraded);
+  if (const CpuCount cpus = CountCpus();
+      cpus.usable * 4 <= cpus.online && cpus.usable < kMaxAutoThreads) {
+    report.degraded.push_back(
+        absl::StrCat("bound to ", cpus.usable, " of ", cpus.online,
+                     " CPUs, readers are few (mpirun: --bind-to none)"));
+  }
   if (!ring_.note().empty()) report.degraded.push_back(ring_.note());
   for (const std::string& note : report.transfer.degraded) {
     report.degraded.push_back(note);

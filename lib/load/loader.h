@@ -50,6 +50,8 @@ struct LoadOptions {
 
   PathPolicy policy = PathPolicy::kAuto;
   TransferOptions transfer;
+  // Processes of this machine that load at the same time, and share its CPUs.
+  int local_ranks = 1;
   // The ring never takes more than this, nor more than a quarter of what the
   // cgroup, the machine and RLIMIT_MEMLOCK leave.
   uint64_t max_ring_bytes = 192 << 20;

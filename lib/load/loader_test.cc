@@ -225,6 +225,21 @@ TEST_F(LoaderTest, DeviceErrorsComeThrough) {
   }
 }
 
+TEST(Loader, ThreadsFollowTheCpusThatAreOurs) {
+  const auto threads = [](bool to_device, int ranks, int usable) {
+    return ResolveTransferOptions({}, to_device, ranks, {usable, 32})
+        .cached_threads;
+  };
+  EXPECT_EQ(threads(true, 2, 32), 12);
+  EXPECT_EQ(threads(true, 1, 16), 12);
+  EXPECT_EQ(threads(false, 1, 16), 16);
+  EXPECT_EQ(threads(false, 1, 192), kMaxAutoThreads);
+  EXPECT_EQ(threads(true, 2, 1), 1);
+  TransferOptions chosen;
+  chosen.cached_threads = 5;
+  EXPECT_EQ(ResolveTransferOptions(chosen, true, 8, {1, 1}).cached_threads, 5);
+}
+
 TEST(Loader, NothingToLoad) {
   ASSERT_OK_AND_ASSIGN(const LoadedCheckpoint loaded,
                        LoadCheckpoint(LoadSource(), LoadOptions()));

@@ -24,7 +24,8 @@ namespace {
 
 constexpr uint64_t kPinnedBytes = 64 << 20;
 constexpr uint64_t kCollectiveBytes = 256 << 20;
-constexpr uint64_t kMaxDirectBytes = uint64_t{4} << 30;
+// Of all ranks together: enough for any disk, and seconds on a slow one.
+constexpr uint64_t kMaxDirectBytes = uint64_t{1} << 30;
 constexpr uint64_t kChunkBytes = 1 << 20;
 constexpr int kRepeats = 3;
 
@@ -172,10 +173,11 @@ Limit MeasureDirectRead(CheckpointLoader& loader, Collective& group) {
     uint64_t least;
   };
   std::vector<Read> reads;
+  const uint64_t most = kMaxDirectBytes / group.size();
   uint64_t total = 0;
   for (size_t f = 0; f < sources.files.size(); ++f) {
     const uint64_t size = sources.files[f].buffered.size_bytes();
-    for (uint64_t at = 0; at < size && total < kMaxDirectBytes; at += slot) {
+    for (uint64_t at = 0; at < size && total < most; at += slot) {
       const uint64_t n = std::min(slot, size - at);
       reads.push_back({static_cast<uint32_t>(f), at, n});
       total += n;

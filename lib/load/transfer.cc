@@ -1,6 +1,7 @@
 #include "lib/load/transfer.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -17,12 +18,6 @@ namespace firstframe {
 namespace {
 
 constexpr absl::Duration kPollInterval = absl::Milliseconds(5);
-
-int UsableCpus() {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  return std::max(1u, std::thread::hardware_concurrency());
-}
 
 // What one path gets of the machine.
 struct PathShape {
@@ -195,9 +190,22 @@ void FillStats(const TransferOptions& options, const PieceList& list,
 
 }  // namespace
 
-TransferOptions ResolveTransferOptions(TransferOptions options) {
+CpuCount CountCpus() {
+  CpuCount count;
+  count.online = std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+  cpu_set_t set;
+  count.usable = ::sched_getaffinity(0, sizeof(set), &set) == 0
+                     ? CPU_COUNT(&set)
+                     : count.online;
+  return count;
+}
+
+TransferOptions ResolveTransferOptions(TransferOptions options, bool to_device,
+                                       int local_ranks, CpuCount cpus) {
   if (options.cached_threads <= 0) {
-    options.cached_threads = std::clamp(UsableCpus(), 1, kMaxAutoThreads);
+    const int share = cpus.usable / std::max(1, local_ranks);
+    options.cached_threads =
+        std::clamp(to_device ? share * 3 / 4 : share, 1, kMaxAutoThreads);
   }
   return options;
 }

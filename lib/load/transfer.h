@@ -32,7 +32,7 @@
 namespace firstframe {
 
 struct TransferOptions {
-  // 0: as many as this process may use CPUs, at most kMaxAutoThreads.
+  // 0: by the CPUs that this process may use; see ResolveTransferOptions.
   int cached_threads = 0;
   uint64_t cached_read_bytes = 1 << 20;  // one read of one thread
   uint64_t cached_slot_bytes = 8 << 20;  // one copy
@@ -53,8 +53,19 @@ struct TransferOptions {
 
 inline constexpr int kMaxAutoThreads = 16;
 
-// The options with every 0 replaced by what it means on this machine.
-TransferOptions ResolveTransferOptions(TransferOptions options);
+// CPUs that this process may run on (sched_getaffinity), and that are online.
+struct CpuCount {
+  int usable = 1;
+  int online = 1;
+};
+CpuCount CountCpus();
+
+// The options with every 0 replaced by what it means on this machine, which
+// `local_ranks` processes share. Into host memory every CPU copies. Into a
+// device a quarter of them is left to the threads that feed it (this one,
+// NCCL's, the driver's): on 32 CPUs and two GPUs 12 readers a GPU beat 16.
+TransferOptions ResolveTransferOptions(TransferOptions options, bool to_device,
+                                       int local_ranks, CpuCount cpus);
 
 // Bytes that RunTransfer needs in its ring for pieces on these paths.
 uint64_t RingBytes(const TransferOptions& options, const PieceList& list,

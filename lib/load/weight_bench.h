@@ -31,7 +31,7 @@ struct WeightBenchOptions {
   CacheMode cache = CacheMode::kAsIs;
   bool verify = false;
   bool roofline = false;
-  uint64_t bucket_bytes = 128 << 20;
+  uint64_t bucket_bytes = 64 << 20;
   LoadOptions load;  // runtime null: host memory throughout
   // Device only: the stream of the group's operations.
   const cuda::Stream* stream = nullptr;
