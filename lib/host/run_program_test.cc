@@ -47,15 +47,21 @@ TEST(RunProgram, Environment) {
 }
 
 TEST(RunProgram, PassesSignalsOn) {
+  // The sender must not take the signal itself.
+  sigset_t term;
+  ::sigemptyset(&term);
+  ::sigaddset(&term, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &term, nullptr);
   const pid_t self = ::getpid();
   std::thread sender([self] {
     ::usleep(300000);
-    ::kill(self, SIGTERM);  // blocked in all threads: RunProgram takes it
+    ::kill(self, SIGTERM);
   });
   ASSERT_OK_AND_ASSIGN(
       const ProgramExit exit,
       RunProgram(Shell("trap 'exit 42' TERM; while :; do sleep 0.05; done")));
   sender.join();
+  ::pthread_sigmask(SIG_UNBLOCK, &term, nullptr);
   EXPECT_EQ(exit.code, 42);
 }
 

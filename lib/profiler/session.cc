@@ -165,14 +165,15 @@ Session::Name Session::Intern(absl::string_view name) {
 
 int64_t Session::Enter(Name name) {
   if (!name.selected || over_time_.load(std::memory_order_relaxed)) {
-    return clock_.Now();
+    // A span that starts outside of regions is not recorded: 0 tells Exit.
+    return collecting() ? clock_.Now() : 0;
   }
   const bool first = depth_.fetch_add(1, std::memory_order_acq_rel) == 0;
-  if (first) OpenRegion(clock_.Now());
-  return clock_.Now();
+  const int64_t start = clock_.Now();
+  return first ? OpenRegion(start) : start;
 }
 
-void Session::OpenRegion(int64_t tick) {
+int64_t Session::OpenRegion(int64_t tick) {
   if (CuptiCollector* const cupti = armed_.load(std::memory_order_acquire)) {
     // depth_ counts this region already: the worker cannot switch off what is
     // on from here.
@@ -187,15 +188,18 @@ void Session::OpenRegion(int64_t tick) {
   }
   region_clock_.Open(clock_.ToNs(tick));
   spans_.Add({tick, tick, enable_name_, kMark});
+  return tick;
 }
 
 void Session::Exit(Name name, int64_t start) {
+  if (start == 0) return;
   const int64_t end = clock_.Now();
   if (!name.selected) {
     if (collecting()) spans_.Add({start, end, name.id, kSpan});
     return;
   }
   spans_.Add({start, end, name.id, kRegion});
+  // Never below 0: an exit without its entry (a pop too many) is ignored.
   int depth = depth_.load(std::memory_order_relaxed);
   while (depth > 0 && !depth_.compare_exchange_weak(
                           depth, depth - 1, std::memory_order_acq_rel)) {

@@ -97,7 +97,8 @@ class Session {
   void RunWorker();
   void DrainSpans();
   void Say(std::string message);
-  void OpenRegion(int64_t tick);
+  // Returns when collection is on, at or after `tick`.
+  int64_t OpenRegion(int64_t tick);
   void CloseRegion(int64_t tick);
   void DisarmWhenIdle();
   void WriteMeta(bool finished);
