@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/base/text_width.h"
+#include "lib/phase/phase_summary.h"
 #include "lib/phase/phase_tree.h"
 
 namespace firstframe {
@@ -138,7 +139,8 @@ class Waterfall {
       const PhaseNode& node = tree_.nodes[i];
       const PhaseRecord& phase = report_.phases[node.index];
       shown[i] = node.depth < needed_above ||
-                 phase.duration_ns >= options_.min_share * total_ns_ ||
+                 (phase.duration_ns >= options_.min_share * total_ns_ &&
+                  node.depth <= options_.max_depth) ||
                  phase.status == PhaseStatus::kError;
       if (shown[i]) needed_above = node.depth;
     }
@@ -178,9 +180,11 @@ class Waterfall {
       bar = std::string(std::min(cells, bar_width_ - first),
                         row.is_error ? 'x' : '#');
     } else {
-      // Eighths from the first cell's left edge; at least one, to be seen.
-      const size_t eighths = std::clamp<size_t>(std::lround((end - first) * 8),
-                                                1, (bar_width_ - first) * 8);
+      // Eighths from the first cell's left edge; at least one, to be seen. What
+      // fits into a cell is drawn with its length, wherever in it it lies.
+      const double length = end - start < 1 ? end - start : end - first;
+      const size_t eighths = std::clamp<size_t>(std::lround(length * 8), 1,
+                                                (bar_width_ - first) * 8);
       for (size_t i = 0; i < eighths / 8; ++i)
         absl::StrAppend(&bar, kFullBlock);
       absl::StrAppend(&bar, kEighths[eighths % 8]);
@@ -239,8 +243,10 @@ class Waterfall {
         Milliseconds(report_.recording_duration_ns), Milliseconds(named_ns),
         100.0 * static_cast<double>(named_ns) / total_ns_);
     if (hidden_ > 0) {
-      out_ << absl::StrFormat("%d phases shorter than %g%% are not shown\n",
+      out_ << absl::StrFormat("%d phases are not shown: shorter than %g%%",
                               hidden_, 100 * options_.min_share);
+      if (options_.max_depth < 1000) out_ << ", or deep in others";
+      out_ << '\n';
     }
   }
 
@@ -259,6 +265,34 @@ class Waterfall {
 void WritePhaseText(const PhaseReport& report, const PhaseTextOptions& options,
                     std::ostream& out) {
   Waterfall(report, options, out).Write();
+}
+
+void WritePhaseSummaryText(absl::Span<const PhaseReport> runs,
+                           const PhaseTextOptions& options, std::ostream& out) {
+  constexpr size_t kColumns = 3 * 12 + 6;
+  const PhaseSummary summary = SummarizePhases(runs);
+  const size_t name_width = std::max(
+      options.width > kColumns ? options.width - kColumns : 0, kMinNameWidth);
+  const auto row = [&](const std::string& name,
+                       const DurationStatistics& duration) {
+    out << FitWidth(name, name_width, options.unicode ? "\xE2\x80\xA6" : "~")
+        << absl::StrFormat("%12.1f%12.1f%12.1f%6d\n", duration.min_ns / 1e6,
+                           duration.median_ns / 1e6, duration.p95_ns / 1e6,
+                           duration.samples_ns.size());
+  };
+  out << FitWidth(absl::StrCat("over ", runs.size(), " runs"), name_width)
+      << absl::StrFormat("%12s%12s%12s%6s\n", "min ms", "median ms", "p95 ms",
+                         "runs");
+  for (const PhaseStatistics& phase : summary.phases) {
+    if (phase.duration.median_ns <
+        options.min_share * summary.recording.median_ns) {
+      continue;
+    }
+    row(absl::StrCat(std::string(2 * std::min(phase.depth, 12), ' '),
+                     PrintableText(phase.name)),
+        phase.duration);
+  }
+  row("total", summary.recording);
 }
 
 }  // namespace firstframe

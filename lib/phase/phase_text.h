@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <ostream>
 
+#include "absl/types/span.h"
 #include "lib/phase/phase_record.h"
 
 namespace firstframe {
@@ -19,6 +20,7 @@ struct PhaseTextOptions {
   // Phases shorter than this part get no row, unless they failed or a row below
   // needs them; 0 shows all. How many are left out is said at the end.
   double min_share = 0;
+  int max_depth = 1000;  // deeper phases get no row, but for failed ones
 };
 
 // Writes one row a phase: the tree of names, start, duration and share of the
@@ -26,6 +28,10 @@ struct PhaseTextOptions {
 // end the total and how much of it phases name.
 void WritePhaseText(const PhaseReport& report, const PhaseTextOptions& options,
                     std::ostream& out);
+
+// Writes min, median and p95 of each phase over the runs.
+void WritePhaseSummaryText(absl::Span<const PhaseReport> runs,
+                           const PhaseTextOptions& options, std::ostream& out);
 
 }  // namespace firstframe
 

@@ -75,7 +75,7 @@ TEST(PhaseText, HidesShortPhasesButNotFailedOnesNorTheirParents) {
   EXPECT_THAT(text, HasSubstr("vae.checkpoint_read"));
   EXPECT_THAT(text, HasSubstr("component.vae"));
   EXPECT_THAT(text, Not(HasSubstr("first_decode")));
-  EXPECT_THAT(text, HasSubstr("5 phases shorter than 50% are not shown"));
+  EXPECT_THAT(text, HasSubstr("5 phases are not shown: shorter than 50%"));
 }
 
 TEST(PhaseText, AnEmptyReportIsShown) {
