@@ -1,8 +1,0 @@
-#include "lib/profiler/nvtx_ranges.h"
-
-namespace firstframe {
-
-void NvtxPush(const char*) {}
-void NvtxPop() {}
-
-}  // namespace firstframe
