@@ -1,0 +1,303 @@
+#include "lib/profiler/cupti_collector.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "lib/base/status_macros.h"
+
+namespace firstframe {
+namespace {
+
+constexpr size_t kBufferBytes = 4 << 20;
+constexpr size_t kBufferAlign = 8;
+// CUPTI's own default for a device buffer.
+constexpr size_t kDeviceBufferBytes = 3200000;
+// More callback ids than any CUPTI 12 or 13 has; names end earlier.
+constexpr uint32_t kMaxCallbackId = 1024;
+
+void IgnoreCallback(void*, int, uint32_t, const void*) {}
+
+// "cudaLaunchKernel_v7000" is cudaLaunchKernel to everyone who reads traces.
+std::string StripVersion(absl::string_view name) {
+  const size_t at = name.rfind("_v");
+  if (at == absl::string_view::npos) return std::string(name);
+  for (size_t i = at + 2; i < name.size(); ++i) {
+    if (name[i] < '0' || name[i] > '9') return std::string(name);
+  }
+  return std::string(name.substr(0, at));
+}
+
+}  // namespace
+
+CuptiCollector* CuptiCollector::instance_ = nullptr;
+
+bool IsInterestingApiCall(absl::string_view name) {
+  if (absl::StartsWith(name, "cuda")) {
+    for (absl::string_view word :
+         {"Launch", "Memcpy", "Memset", "Synchronize", "Malloc", "Free",
+          "StreamWaitEvent", "HostAlloc", "Graph"}) {
+      if (absl::StrContains(name, word)) {
+        // Building a graph node by node is no work of the device's.
+        return word != "Graph" || absl::StrContains(name, "GraphInstantiate") ||
+               absl::StrContains(name, "GraphLaunch");
+      }
+    }
+    return false;
+  }
+  // The driver's side of runtime calls would only repeat them.
+  return absl::StartsWith(name, "cuLaunch") || name == "cuGraphLaunch";
+}
+
+absl::StatusOr<std::unique_ptr<CuptiCollector>> CuptiCollector::Create(
+    const CuptiApi& api, const CuptiOptions& options, CuptiSink* sink) {
+  if (instance_ != nullptr) {
+    return absl::AlreadyExistsError(
+        "CUPTI is collected in this process already");
+  }
+  std::unique_ptr<CuptiCollector> collector(
+      new CuptiCollector(api, options, sink));
+  FF_RETURN_IF_ERROR(collector->Subscribe());
+  instance_ = collector.get();
+  if (api.set_thread_id_type != nullptr) {
+    api.set_thread_id_type(cupti::kThreadIdSystem);
+  }
+  // Before anything is enabled: records of two clocks would not line up.
+  if (options.timestamp != nullptr && api.register_timestamp != nullptr) {
+    api.register_timestamp(options.timestamp);
+  }
+  size_t size = sizeof(size_t);
+  size_t limit =
+      std::max<size_t>(options.max_device_bytes / kDeviceBufferBytes, 3);
+  api.set_attribute(cupti::kAttributeDeviceBufferPoolLimit, &size, &limit);
+  const cupti::Result result = api.register_callbacks(&Requested, &Completed);
+  if (result != cupti::kSuccess) {
+    collector->Stop();
+    return absl::UnavailableError(
+        absl::StrCat("cuptiActivityRegisterCallbacks: ", api.Message(result)));
+  }
+  return collector;
+}
+
+absl::Status CuptiCollector::Subscribe() {
+  char holder[cupti::kOldSubscriberNameBytes] = {};
+  cupti::Result result;
+  if (api_.subscribe_v2 != nullptr) {
+    cupti::SubscriberParams params = {.struct_size = sizeof(params),
+                                      .subscriber_name = "Firstframe",
+                                      .old_subscriber_name = holder,
+                                      .old_subscriber_size = sizeof(holder)};
+    result = api_.subscribe_v2(&subscriber_, &IgnoreCallback, nullptr, &params);
+  } else {
+    result = api_.subscribe(&subscriber_, &IgnoreCallback, nullptr);
+  }
+  if (result == cupti::kSuccess) return absl::OkStatus();
+  subscriber_ = nullptr;
+  holder[sizeof(holder) - 1] = '\0';
+  if (result == cupti::kMultipleSubscribers) {
+    return absl::UnavailableError(absl::StrCat(
+        "CUPTI is held by ",
+        holder[0] != '\0' ? absl::StrCat("'", holder, "'")
+                          : "another tool (Nsight, a debugger, a profiler)"));
+  }
+  return absl::UnavailableError(
+      absl::StrCat("cuptiSubscribe: ", api_.Message(result)));
+}
+
+CuptiCollector::~CuptiCollector() {
+  Stop();
+  absl::MutexLock lock(&pool_mutex_);
+  for (uint8_t* buffer : free_) std::free(buffer);
+}
+
+void CuptiCollector::SelectApiCalls(bool enable) {
+  filtered_api_ = !options_.all_api_calls &&
+                  api_.enable_runtime_api != nullptr &&
+                  api_.enable_driver_api != nullptr;
+  if (!filtered_api_) {
+    const auto toggle = enable ? api_.enable : api_.disable;
+    toggle(cupti::kRuntime);
+    toggle(cupti::kDriver);
+    return;
+  }
+  for (const int domain : {cupti::kDomainRuntime, cupti::kDomainDriver}) {
+    for (uint32_t cbid = 1; cbid < kMaxCallbackId; ++cbid) {
+      const char* name = nullptr;
+      if (api_.get_callback_name(domain, cbid, &name) != cupti::kSuccess ||
+          name == nullptr || !IsInterestingApiCall(name)) {
+        continue;
+      }
+      if (domain == cupti::kDomainRuntime) {
+        api_.enable_runtime_api(cbid, enable);
+      } else {
+        api_.enable_driver_api(cbid, enable);
+      }
+    }
+  }
+}
+
+absl::Status CuptiCollector::Enable() {
+  if (stopped_) return absl::UnavailableError("collection has ended");
+  if (enabled_) return absl::OkStatus();
+  for (const int32_t kind :
+       {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemset,
+        cupti::kSynchronization, cupti::kOverhead}) {
+    const cupti::Result result = api_.enable(kind);
+    // Without kernels there is nothing to show; the others may be missing.
+    if (result != cupti::kSuccess && kind == cupti::kConcurrentKernel) {
+      return absl::UnavailableError(
+          absl::StrCat("cuptiActivityEnable: ", api_.Message(result)));
+    }
+  }
+  SelectApiCalls(true);
+  enabled_ = true;
+  return absl::OkStatus();
+}
+
+void CuptiCollector::Disable() {
+  if (!enabled_.exchange(false)) return;
+  SelectApiCalls(false);
+  for (const int32_t kind :
+       {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemset,
+        cupti::kSynchronization, cupti::kOverhead}) {
+    api_.disable(kind);
+  }
+}
+
+void CuptiCollector::Flush(bool forced) {
+  if (stopped_) return;
+  api_.flush_all(forced ? cupti::kFlushForced : 0);
+}
+
+void CuptiCollector::Stop() {
+  if (stopped_) return;
+  // What is in flight is delivered first: disabling may not wait for it.
+  api_.flush_all(0);
+  Disable();
+  api_.flush_all(cupti::kFlushForced);
+  stopped_ = true;
+  if (subscriber_ != nullptr) api_.unsubscribe(subscriber_);
+  subscriber_ = nullptr;
+  // CUPTI may still hold buffers it asked for: the instance stays reachable.
+}
+
+uint8_t* CuptiCollector::TakeBuffer() {
+  absl::MutexLock lock(&pool_mutex_);
+  ++lent_;
+  if (!free_.empty()) {
+    uint8_t* const buffer = free_.back();
+    free_.pop_back();
+    return buffer;
+  }
+  return static_cast<uint8_t*>(std::aligned_alloc(kBufferAlign, kBufferBytes));
+}
+
+void CuptiCollector::ReturnBuffer(uint8_t* buffer) {
+  absl::MutexLock lock(&pool_mutex_);
+  --lent_;
+  // Two are kept for the next requests; a burst's others go back.
+  if (free_.size() < 2) {
+    free_.push_back(buffer);
+  } else {
+    std::free(buffer);
+  }
+}
+
+void CuptiCollector::Requested(uint8_t** buffer, size_t* size,
+                               size_t* max_records) {
+  *max_records = 0;
+  *size = kBufferBytes;
+  // Never null: CUPTI before 12.9 writes through it.
+  *buffer = instance_->TakeBuffer();
+  ++instance_->buffers_;
+}
+
+void CuptiCollector::Completed(void* context, uint32_t stream, uint8_t* buffer,
+                               size_t, size_t valid_size) {
+  CuptiCollector& self = *instance_;
+  // Outside our locks: it takes CUPTI's, which may be held by a thread that is
+  // waiting for ours.
+  size_t lost = 0;
+  if (self.api_.get_dropped(context, stream, &lost) == cupti::kSuccess) {
+    self.dropped_ += static_cast<int64_t>(lost);
+  }
+  bool over_budget = false;
+  {
+    absl::MutexLock lock(&self.pool_mutex_);
+    over_budget = self.lent_ * kBufferBytes > self.options_.max_host_bytes;
+  }
+  if (valid_size > 0 && !self.stopped_) {
+    if (over_budget) {
+      for (void* record = nullptr;
+           self.api_.get_next_record(buffer, valid_size, &record) ==
+           cupti::kSuccess;) {
+        ++self.dropped_;
+      }
+    } else {
+      self.Decode(buffer, valid_size);
+    }
+  }
+  self.ReturnBuffer(buffer);
+}
+
+void CuptiCollector::Decode(uint8_t* buffer, size_t size) {
+  absl::MutexLock lock(&sink_mutex_);
+  void* record = nullptr;
+  while (api_.get_next_record(buffer, size, &record) == cupti::kSuccess) {
+    sink_mutex_.AssertHeld();
+    DecodeOne(record);
+  }
+}
+
+absl::string_view CuptiCollector::ApiName(int domain, uint32_t cbid) {
+  if (cbid >= kMaxCallbackId) return "";
+  auto& names = names_[domain == cupti::kDomainDriver];
+  if (names.empty()) names.resize(kMaxCallbackId);
+  if (names[cbid].empty()) {
+    const char* name = nullptr;
+    if (api_.get_callback_name(domain, cbid, &name) == cupti::kSuccess &&
+        name != nullptr) {
+      names[cbid] = StripVersion(name);
+    }
+  }
+  return names[cbid];
+}
+
+void CuptiCollector::DecodeOne(void* record) {
+  int32_t kind = 0;
+  std::memcpy(&kind, record, sizeof(kind));
+  switch (kind) {
+    case cupti::kConcurrentKernel:
+      sink_->OnKernel(*static_cast<const cupti::KernelRecord*>(record));
+      break;
+    case cupti::kMemcpy:
+      sink_->OnMemcpy(*static_cast<const cupti::MemcpyRecord*>(record));
+      break;
+    case cupti::kMemset:
+      sink_->OnMemset(*static_cast<const cupti::MemsetRecord*>(record));
+      break;
+    case cupti::kRuntime:
+    case cupti::kDriver: {
+      const auto& api = *static_cast<const cupti::ApiRecord*>(record);
+      const bool is_driver = kind == cupti::kDriver;
+      const absl::string_view name = ApiName(
+          is_driver ? cupti::kDomainDriver : cupti::kDomainRuntime, api.cbid);
+      if (name.empty()) break;
+      if (options_.all_api_calls || filtered_api_ ||
+          IsInterestingApiCall(name)) {
+        sink_->OnApi(api, name, is_driver);
+      }
+      break;
+    }
+    case cupti::kSynchronization:
+      sink_->OnSync(*static_cast<const cupti::SyncRecord*>(record));
+      break;
+    case cupti::kOverhead:
+      sink_->OnOverhead(*static_cast<const cupti::OverheadRecord*>(record));
+      break;
+  }
+}
+
+}  // namespace firstframe

@@ -1,0 +1,112 @@
+// Collects what CUPTI's activity interface records: kernels, copies, memsets,
+// API calls that launch or wait, synchronisation, and CUPTI's own overhead.
+
+#ifndef LIB_PROFILER_CUPTI_COLLECTOR_H_
+#define LIB_PROFILER_CUPTI_COLLECTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "lib/profiler/cupti_api.h"
+
+namespace firstframe {
+
+// Takes decoded records. Called on CUPTI's threads, one call at a time. Views
+// last until the call returns; times are those of the clock registered.
+class CuptiSink {
+ public:
+  virtual ~CuptiSink() = default;
+  virtual void OnApi(const cupti::ApiRecord& record, absl::string_view name,
+                     bool is_driver) = 0;
+  // Mangled name.
+  virtual void OnKernel(const cupti::KernelRecord& record) = 0;
+  virtual void OnMemcpy(const cupti::MemcpyRecord& record) = 0;
+  virtual void OnMemset(const cupti::MemsetRecord& record) = 0;
+  virtual void OnSync(const cupti::SyncRecord& record) = 0;
+  virtual void OnOverhead(const cupti::OverheadRecord& record) = 0;
+};
+
+struct CuptiOptions {
+  // Host memory lent to CUPTI at one time; past it, records are dropped.
+  size_t max_host_bytes = 64 << 20;
+  // Device memory for records, in all contexts together: CUPTI's buffers are in
+  // VRAM since 12.0u1 and a large model may need it.
+  size_t max_device_bytes = 64 << 20;
+  // Clock of all records; must not block. Null: CUPTI's own.
+  uint64_t (*timestamp)() = nullptr;
+  // API calls beside those that launch, copy or wait.
+  bool all_api_calls = false;
+};
+
+// One per process: CUPTI's callbacks carry no context. Thread-safe.
+class CuptiCollector {
+ public:
+  // Subscribes, so that nobody else can take the records away. Unavailable with
+  // the other tool's name when CUPTI is taken.
+  static absl::StatusOr<std::unique_ptr<CuptiCollector>> Create(
+      const CuptiApi& api, const CuptiOptions& options, CuptiSink* sink);
+  ~CuptiCollector();
+
+  // Starts and stops recording; the first start in a process takes some ms.
+  absl::Status Enable();
+  void Disable();
+  bool enabled() const { return enabled_.load(std::memory_order_acquire); }
+
+  // Delivers what is complete; `forced` also what is not (at the end).
+  void Flush(bool forced);
+
+  // Disables, flushes all, unsubscribes. No record comes afterwards.
+  void Stop();
+
+  int64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+  int64_t buffer_count() const { return buffers_.load(); }
+
+ private:
+  CuptiCollector(const CuptiApi& api, const CuptiOptions& options,
+                 CuptiSink* sink)
+      : api_(api), options_(options), sink_(sink) {}
+
+  static void Requested(uint8_t** buffer, size_t* size, size_t* max_records);
+  static void Completed(void* context, uint32_t stream, uint8_t* buffer,
+                        size_t size, size_t valid_size);
+  static CuptiCollector* instance_;
+
+  absl::Status Subscribe();
+  void SelectApiCalls(bool enable);
+  absl::string_view ApiName(int domain, uint32_t cbid);
+  void Decode(uint8_t* buffer, size_t size);
+  void DecodeOne(void* record);
+  uint8_t* TakeBuffer();
+  void ReturnBuffer(uint8_t* buffer);
+
+  const CuptiApi api_;
+  const CuptiOptions options_;
+  CuptiSink* const sink_;
+  void* subscriber_ = nullptr;
+  bool filtered_api_ = false;
+  std::atomic<bool> enabled_ = false;
+  std::atomic<bool> stopped_ = false;
+  std::atomic<int64_t> dropped_ = 0;
+  std::atomic<int64_t> buffers_ = 0;
+  absl::Mutex pool_mutex_;
+  std::vector<uint8_t*> free_ ABSL_GUARDED_BY(pool_mutex_);
+  size_t lent_ ABSL_GUARDED_BY(pool_mutex_) = 0;
+  absl::Mutex sink_mutex_;
+  std::vector<std::string> names_[2] ABSL_GUARDED_BY(sink_mutex_);
+};
+
+// Whether an API call launches, copies, fills, waits or allocates: what a
+// timeline needs. The rest (cudaGetDevice and the like) is many times more.
+bool IsInterestingApiCall(absl::string_view name);
+
+}  // namespace firstframe
+
+#endif  // LIB_PROFILER_CUPTI_COLLECTOR_H_

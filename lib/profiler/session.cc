@@ -1,0 +1,431 @@
+#include "lib/profiler/session.h"
+
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "lib/base/json_writer.h"
+#include "lib/base/output_file.h"
+#include "lib/base/status_macros.h"
+#include "lib/profiler/device_properties.h"
+#include "lib/regions/region.h"
+
+namespace firstframe {
+namespace {
+
+constexpr size_t kSpanBytes = 32 << 20;
+constexpr absl::Duration kDrainEvery = absl::Milliseconds(200);
+// Every this many drains CUPTI is asked for what it has and the clocks are
+// read.
+constexpr int kFlushEvery = 5;
+constexpr int64_t kDisarmAfterNs = 1'000'000'000;
+
+// SpanRecord::kind.
+constexpr uint32_t kSpan = 0;
+constexpr uint32_t kRegion = 1;
+constexpr uint32_t kMark = 2;
+
+int64_t ThreadCpuNs() {
+  timespec now;
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+int64_t RealtimeNs() {
+  timespec now;
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+uint64_t CuptiTimestamp() {
+  return static_cast<uint64_t>(TickClock::MonotonicNs());
+}
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  ::gethostname(name, sizeof(name) - 1);
+  return name[0] != '\0' ? name : "localhost";
+}
+
+std::string ProcessName() {
+  std::ifstream file("/proc/self/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+// "HOST_PID.MILLISECONDS": unique by host, process and start, also where two
+// containers have the same process id. TensorBoard's worker name is before the
+// first point.
+std::string MakeStem(const std::string& dir) {
+  std::string host = HostName();
+  for (char& c : host) {
+    if (c == '.' || c == '/') c = '-';
+  }
+  return absl::StrCat(dir, "/", host, "_", ::getpid(), ".",
+                      RealtimeNs() / 1'000'000);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Start(
+    SessionOptions options) {
+  std::error_code error;
+  std::filesystem::create_directories(options.dir, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat(options.dir, ": ", error.message()));
+  }
+  std::unique_ptr<Session> session(new Session(std::move(options)));
+  const SessionOptions& set = session->options_;
+  session->stem_ = MakeStem(set.dir);
+  TraceStreamOptions stream_options = {.pid = ::getpid(),
+                                       .process_name = ProcessName(),
+                                       .max_bytes = set.max_bytes,
+                                       .keep_all = set.all};
+  for (int attempt = 0;; ++attempt) {
+    auto stream = TraceStream::Create(absl::StrCat(session->stem_, ".pftrace"),
+                                      stream_options, &session->region_clock_);
+    if (stream.ok()) {
+      session->stream_ = *std::move(stream);
+      break;
+    }
+    // Another container's process of the same id in the same millisecond.
+    if (attempt == 8 || ::access(session->stem_.c_str(), F_OK) != 0) {
+      if (attempt == 8) return stream.status();
+    }
+    session->stem_ = absl::StrCat(MakeStem(set.dir), "-", attempt + 1);
+  }
+  session->start_ns_ = TickClock::MonotonicNs();
+  session->MeasureSpanCost();
+  for (const std::string& warning : set.regions.warnings()) {
+    session->Say(warning);
+  }
+  session->WriteMeta(false);
+  session->worker_ = std::thread([raw = session.get()] { raw->RunWorker(); });
+  return session;
+}
+
+Session::Session(SessionOptions options)
+    : options_(std::move(options)),
+      clock_(TickClock::CounterIsReliable()),
+      spans_(kSpanBytes),
+      enable_name_(Intern("fastvideo.profiler.enable_collection").id),
+      disable_name_(Intern("fastvideo.profiler.disable_collection").id) {}
+
+Session::~Session() { Stop(); }
+
+void Session::Say(std::string message) {
+  absl::MutexLock lock(&mutex_);
+  messages_.push_back(std::move(message));
+}
+
+std::vector<std::string> Session::messages() const {
+  absl::MutexLock lock(&mutex_);
+  return messages_;
+}
+
+// What one recorded span costs here, measured rather than claimed.
+void Session::MeasureSpanCost() {
+  constexpr int kSpans = 1000;
+  const uint32_t id = Intern("firstframe.calibration").id;
+  const int64_t begin = TickClock::MonotonicNs();
+  for (int i = 0; i < kSpans; ++i) AddSpan(id, clock_.Now());
+  span_cost_ns_ =
+      static_cast<double>(TickClock::MonotonicNs() - begin) / kSpans;
+  spans_.Drain([](int64_t, const SpanRecord&) {});
+}
+
+Session::Name Session::Intern(absl::string_view name) {
+  absl::MutexLock lock(&mutex_);
+  const auto [found, added] = names_.try_emplace(std::string(name));
+  if (!added) return found->second;
+  // Spans of regions carry their one name; a program's own ranges keep theirs.
+  const bool is_region = absl::StartsWith(name, kRegionSpanPrefix);
+  std::string shown = is_region ? RegionSpanName(name) : std::string(name);
+  const bool selected =
+      !options_.regions.empty() && options_.regions.Selects(name);
+  if (selected) totals_[ShortRegionName(name)];
+  found->second = {.id = static_cast<uint32_t>(span_names_.size()),
+                   .selected = selected};
+  span_names_.push_back(std::move(shown));
+  is_region_.push_back(selected);
+  return found->second;
+}
+
+int64_t Session::Enter(Name name) {
+  if (!name.selected || over_time_.load(std::memory_order_relaxed)) {
+    // A span that starts outside of regions is not recorded: 0 tells Exit.
+    return collecting() ? clock_.Now() : 0;
+  }
+  const bool first = depth_.fetch_add(1, std::memory_order_acq_rel) == 0;
+  const int64_t start = clock_.Now();
+  return first ? OpenRegion(start) : start;
+}
+
+int64_t Session::OpenRegion(int64_t tick) {
+  if (CuptiCollector* const cupti = armed_.load(std::memory_order_acquire)) {
+    // depth_ counts this region already: the worker cannot switch off what is
+    // on from here.
+    absl::MutexLock lock(&arm_mutex_);
+    if (!cupti->enabled()) {
+      const int64_t before = TickClock::MonotonicNs();
+      const absl::Status status = cupti->Enable();
+      enable_ns_ += TickClock::MonotonicNs() - before;
+      if (!status.ok()) Say(std::string(status.message()));
+      tick = clock_.Now();
+    }
+  }
+  region_clock_.Open(clock_.ToNs(tick));
+  spans_.Add({tick, tick, enable_name_, kMark});
+  return tick;
+}
+
+void Session::Exit(Name name, int64_t start) {
+  if (start == 0) return;
+  const int64_t end = clock_.Now();
+  if (!name.selected) {
+    if (collecting()) spans_.Add({start, end, name.id, kSpan});
+    return;
+  }
+  spans_.Add({start, end, name.id, kRegion});
+  // Never below 0: an exit without its entry (a pop too many) is ignored.
+  int depth = depth_.load(std::memory_order_relaxed);
+  while (depth > 0 && !depth_.compare_exchange_weak(
+                          depth, depth - 1, std::memory_order_acq_rel)) {
+  }
+  if (depth == 1) CloseRegion(end);
+}
+
+void Session::CloseRegion(int64_t tick) {
+  region_clock_.Close(clock_.ToNs(tick));
+  last_close_ns_.store(clock_.ToNs(tick), std::memory_order_relaxed);
+  spans_.Add({tick, tick, disable_name_, kMark});
+}
+
+// Collection costs a little on every launch, also outside of regions. After a
+// while without a region it is switched off; what was launched is delivered.
+void Session::DisarmWhenIdle() {
+  CuptiCollector* const cupti = armed_.load();
+  if (cupti == nullptr || options_.all || !cupti->enabled()) return;
+  if (collecting() ||
+      TickClock::MonotonicNs() - last_close_ns_ < kDisarmAfterNs) {
+    return;
+  }
+  cupti->Flush(false);
+  absl::MutexLock lock(&arm_mutex_);
+  if (!collecting()) cupti->Disable();
+}
+
+void Session::ArmGpu() {
+  if (!options_.collect_gpu || armed_.load() != nullptr || stopping_) return;
+  const auto fail = [&](const absl::Status& status) {
+    Say(absl::StrCat(status.message(),
+                     "; recording spans alone, without kernels"));
+    absl::MutexLock lock(&mutex_);
+    cupti_state_ = std::string(status.message());
+  };
+  const absl::StatusOr<CuptiApi> api = CuptiApi::Load(options_.cupti_search);
+  if (!api.ok()) return fail(api.status());
+  CuptiOptions cupti_options;
+  cupti_options.max_device_bytes =
+      static_cast<size_t>(options_.max_device_bytes);
+  cupti_options.timestamp = &CuptiTimestamp;
+  auto collector = CuptiCollector::Create(*api, cupti_options, stream_.get());
+  if (!collector.ok()) return fail(collector.status());
+  cupti_ = *std::move(collector);
+  {
+    absl::MutexLock lock(&mutex_);
+    cupti_state_ = absl::StrCat(api->path, ", version ", api->version);
+  }
+  if (options_.all || collecting()) {
+    const absl::Status status = cupti_->Enable();
+    if (!status.ok()) return fail(status);
+  }
+  armed_.store(cupti_.get(), std::memory_order_release);
+}
+
+void Session::DrainSpans() {
+  struct Copy {
+    int64_t tid;
+    SpanRecord record;
+  };
+  std::vector<Copy> copies;
+  spans_.Drain([&](int64_t tid, const SpanRecord& record) {
+    copies.push_back({tid, record});
+  });
+  if (copies.empty()) return;
+  std::vector<std::string> names;
+  {
+    absl::MutexLock lock(&mutex_);
+    names = span_names_;
+    for (const Copy& copy : copies) {
+      if (copy.record.kind != kRegion) continue;
+      RegionTotals& totals =
+          totals_[ShortRegionName(span_names_[copy.record.name])];
+      ++totals.count;
+      totals.total_ns +=
+          clock_.ToNs(copy.record.end) - clock_.ToNs(copy.record.start);
+    }
+  }
+  for (const Copy& copy : copies) {
+    if (copy.record.kind == kMark) {
+      stream_->Instant(copy.tid, clock_.ToNs(copy.record.start),
+                       names[copy.record.name]);
+      continue;
+    }
+    stream_->Span(copy.tid, clock_.ToNs(copy.record.start),
+                  clock_.ToNs(copy.record.end), names[copy.record.name]);
+  }
+}
+
+void Session::RunWorker() {
+  int round = 0;
+  bool disk_failed = false;
+  for (;;) {
+    bool stop = false;
+    {
+      absl::MutexLock lock(&worker_mutex_);
+      worker_mutex_.AwaitWithTimeout(absl::Condition(&wake_), kDrainEvery);
+      stop = wake_;
+    }
+    if (stop) return;
+    clock_.Calibrate();
+    DrainSpans();
+    if (++round % kFlushEvery == 0) {
+      stream_->SnapshotClocks();
+      if (CuptiCollector* const cupti = armed_.load(); cupti != nullptr) {
+        cupti->Flush(false);
+      }
+      DisarmWhenIdle();
+    }
+    const absl::Status status = stream_->Flush(false);
+    if (!status.ok() && !disk_failed) {
+      disk_failed = true;
+      Say(std::string(status.message()));
+    }
+    const double elapsed =
+        static_cast<double>(TickClock::MonotonicNs() - start_ns_) * 1e-9;
+    if (options_.max_seconds > 0 && elapsed > options_.max_seconds &&
+        !over_time_.exchange(true)) {
+      Say(absl::StrCat("the time budget of ", options_.max_seconds,
+                       " s is used up; nothing further is recorded"));
+      if (CuptiCollector* const cupti = armed_.load(); cupti != nullptr) {
+        cupti->Disable();
+      }
+    }
+    worker_cpu_ns_ = ThreadCpuNs();
+  }
+}
+
+void Session::Abandon() {
+  stopped_ = true;
+  stopping_ = true;
+  SpanRecorder::ForgetThread();
+}
+
+void Session::Stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  stopping_ = true;
+  if (worker_.joinable()) {
+    {
+      absl::MutexLock lock(&worker_mutex_);
+      wake_ = true;
+    }
+    worker_.join();
+  }
+  if (stream_ == nullptr) return;
+  if (cupti_ != nullptr) cupti_->Stop();
+  DrainSpans();
+  stream_->SnapshotClocks();
+  if (const absl::Status status = stream_->Flush(true); !status.ok()) {
+    Say(std::string(status.message()));
+  }
+  std::vector<std::string> entered;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [name, totals] : totals_) {
+      if (totals.count > 0) entered.push_back(name);
+    }
+  }
+  for (std::string& message : options_.regions.NeverEntered(entered)) {
+    Say(std::move(message));
+  }
+  WriteMeta(true);
+}
+
+void Session::WriteMeta(bool finished) {
+  const TraceStreamCounts counts = stream_->counts();
+  std::string text;
+  JsonWriter json(&text, JsonWriter::Style::kPretty);
+  json.BeginObject();
+  json.Key("schema").BeginObject();
+  json.Key("name").String("firstframe.profile");
+  json.Key("version").Int(1);
+  json.EndObject();
+  json.Key("finished").Bool(finished);
+  json.Key("pid").Int(::getpid());
+  json.Key("parent_pid").Int(::getppid());
+  json.Key("host_name").String(HostName());
+  json.Key("process_name").String(ProcessName());
+  json.Key("rank").Int(options_.rank);
+  json.Key("world_size").Int(options_.world_size);
+  json.Key("duration_ns").Int(TickClock::MonotonicNs() - start_ns_);
+  json.Key("setting").String(options_.all ? "all"
+                                          : options_.regions.ToString());
+  absl::MutexLock lock(&mutex_);
+  json.Key("regions").BeginArray();
+  for (const auto& [name, totals] : totals_) {
+    json.BeginObject();
+    json.Key("name").String(name);
+    json.Key("count").Int(totals.count);
+    json.Key("total_ns").Int(totals.total_ns);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("counts").BeginObject();
+  json.Key("spans").Int(counts.span_count);
+  json.Key("api_calls").Int(counts.api_count);
+  json.Key("kernels").Int(counts.kernel_count);
+  json.Key("copies").Int(counts.copy_count);
+  json.Key("synchronizations").Int(counts.sync_count);
+  json.Key("outside_regions").Int(counts.outside_count);
+  json.EndObject();
+  json.Key("dropped").BeginObject();
+  json.Key("spans").Int(spans_.dropped());
+  json.Key("cupti_records").Int(cupti_ != nullptr ? cupti_->dropped() : 0);
+  json.Key("over_byte_budget").Int(counts.over_budget_count);
+  json.EndObject();
+  json.Key("overhead").BeginObject();
+  json.Key("span_cost_ns").Double(span_cost_ns_);
+  json.Key("spans_ns")
+      .Double(span_cost_ns_ * static_cast<double>(counts.span_count));
+  json.Key("cupti_ns").Int(counts.cupti_overhead_ns);
+  json.Key("enable_ns").Int(enable_ns_);
+  json.Key("worker_cpu_ns").Int(worker_cpu_ns_);
+  json.EndObject();
+  json.Key("cupti").String(cupti_state_);
+  json.Key("device_properties")
+      .Raw(finished && cupti_ != nullptr ? DevicePropertiesJson() : "[]");
+  json.Key("messages").BeginArray();
+  for (const std::string& message : messages_) json.String(message);
+  json.EndArray();
+  json.EndObject();
+  text += "\n";
+  auto file = OutputFile::Create(absl::StrCat(stem_, ".meta.json"));
+  if (!file.ok() || !file->Write(text).ok()) return;
+  static_cast<void>(file->Commit());
+}
+
+}  // namespace firstframe

@@ -1,0 +1,142 @@
+// One profiling session of one process: regions, spans, a device's work, a
+// file.
+//
+// A session is started once and lives until the process ends; Stop() finishes
+// its file. Everything that can fail while the program runs is noted in
+// messages() and switches collection off or down: a session never throws,
+// blocks or ends the program it measures.
+
+#ifndef LIB_PROFILER_SESSION_H_
+#define LIB_PROFILER_SESSION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "lib/cuda/dynamic_library.h"
+#include "lib/profiler/cupti_collector.h"
+#include "lib/profiler/region_clock.h"
+#include "lib/profiler/span_buffer.h"
+#include "lib/profiler/tick_clock.h"
+#include "lib/profiler/trace_stream.h"
+#include "lib/regions/region_selection.h"
+
+namespace firstframe {
+
+struct SessionOptions {
+  std::string dir;          // of the files; made when it is not there
+  RegionSelection regions;  // what to collect
+  bool all = false;         // collect everything, in regions or not
+  int rank = 0;
+  int world_size = 1;
+  int64_t max_bytes = int64_t{4} << 30;          // of the trace file
+  int64_t max_device_bytes = int64_t{64} << 20;  // of device memory
+  double max_seconds = 0;                        // of collection; 0: no limit
+  bool collect_gpu = true;
+  cuda::LibrarySearch cupti_search = {};
+};
+
+// Thread-safe unless said otherwise.
+class Session {
+ public:
+  static absl::StatusOr<std::unique_ptr<Session>> Start(SessionOptions options);
+  ~Session();
+
+  // A number for a name, and whether entering it collects.
+  struct Name {
+    uint32_t id = 0;
+    bool selected = false;
+  };
+  Name Intern(absl::string_view name);
+
+  // Marks a region as entered, or left. For a selected name, collection is on
+  // in between. Enter returns the start to pass to Exit, in ticks.
+  int64_t Enter(Name name);
+  void Exit(Name name, int64_t start);
+
+  // Records a span of a name that is not selected, while collection is on.
+  bool collecting() const { return depth_.load(std::memory_order_relaxed) > 0; }
+  int64_t Now() const { return clock_.Now(); }
+  void AddSpan(uint32_t id, int64_t start) {
+    spans_.Add({start, clock_.Now(), id, 0});
+  }
+
+  // Opens CUPTI: to be called once the driver is there (inside cuInit, from
+  // the injection's entry). When somebody else holds it, says who and goes on
+  // with spans alone.
+  void ArmGpu();
+
+  // Finishes the file, writes META beside it. Idempotent. With `in_child`
+  // (after a fork) only lets go: the file is the parent's.
+  void Stop();
+
+  // Nothing is recorded from here on; for a forked child.
+  void Abandon();
+
+  // Warnings and what happened, one sentence each.
+  std::vector<std::string> messages() const;
+  const std::string& stem() const { return stem_; }
+
+ private:
+  struct RegionTotals {
+    int64_t count = 0;
+    int64_t total_ns = 0;
+  };
+
+  explicit Session(SessionOptions options);
+  void RunWorker();
+  void DrainSpans();
+  void Say(std::string message);
+  // Returns when collection is on, at or after `tick`.
+  int64_t OpenRegion(int64_t tick);
+  void CloseRegion(int64_t tick);
+  void DisarmWhenIdle();
+  void WriteMeta(bool finished);
+  void MeasureSpanCost();
+
+  const SessionOptions options_;
+  TickClock clock_;
+  std::string stem_;
+  RegionClock region_clock_;
+  SpanRecorder spans_;
+  std::unique_ptr<TraceStream> stream_;
+  std::unique_ptr<CuptiCollector> cupti_;
+  std::atomic<CuptiCollector*> armed_ = nullptr;
+  std::atomic<int> depth_ = 0;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> over_time_ = false;
+  std::atomic<int64_t> last_close_ns_ = 0;
+  int64_t start_ns_ = 0;
+  double span_cost_ns_ = 0;
+  std::atomic<int64_t> worker_cpu_ns_ = 0;
+  std::atomic<int64_t> enable_ns_ = 0;
+
+  mutable absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, Name> names_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> span_names_ ABSL_GUARDED_BY(mutex_);
+  std::vector<bool> is_region_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, RegionTotals> totals_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> messages_ ABSL_GUARDED_BY(mutex_);
+  std::string cupti_state_ ABSL_GUARDED_BY(mutex_) = "not needed";
+  absl::Mutex arm_mutex_;  // held while CUPTI is switched on or off
+  const uint32_t enable_name_;
+  const uint32_t disable_name_;
+  absl::Mutex worker_mutex_;
+  bool wake_ ABSL_GUARDED_BY(worker_mutex_) = false;
+  std::thread worker_;
+  bool stopped_ = false;
+};
+
+}  // namespace firstframe
+
+#endif  // LIB_PROFILER_SESSION_H_

@@ -1,0 +1,138 @@
+// The file a session records into: Perfetto packets, appended as they come.
+//
+// Whatever ends the process, the file is a trace of all that was flushed
+// before. Host spans go to their thread's track, API calls to a track below it,
+// a device's work to a track a stream. Work of a device is kept when its launch
+// was made while a region was open; work whose launch is not known yet waits.
+
+#ifndef LIB_PROFILER_TRACE_STREAM_H_
+#define LIB_PROFILER_TRACE_STREAM_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "lib/perfetto/trace_writer.h"
+#include "lib/profiler/cupti_collector.h"
+#include "lib/profiler/region_clock.h"
+
+namespace firstframe {
+
+struct TraceStreamOptions {
+  int64_t pid = 0;
+  std::string process_name;
+  // Bytes written before everything further is dropped.
+  int64_t max_bytes = int64_t{4} << 30;
+  // Keep all work of devices, inside and outside of regions.
+  bool keep_all = false;
+};
+
+struct TraceStreamCounts {
+  int64_t span_count = 0;
+  int64_t api_count = 0;
+  int64_t kernel_count = 0;
+  int64_t copy_count = 0;  // memsets included
+  int64_t sync_count = 0;
+  int64_t outside_count = 0;      // made outside of regions, left out
+  int64_t over_budget_count = 0;  // dropped past max_bytes
+  int64_t size_bytes = 0;
+  int64_t cupti_overhead_ns = 0;  // as CUPTI reports it
+};
+
+// Thread-safe.
+class TraceStream : public CuptiSink {
+ public:
+  // Creates `path`. `regions` must outlive the stream.
+  static absl::StatusOr<std::unique_ptr<TraceStream>> Create(
+      const std::string& path, const TraceStreamOptions& options,
+      const RegionClock* regions);
+  ~TraceStream() override;
+
+  void Span(int64_t tid, int64_t start_ns, int64_t end_ns,
+            absl::string_view name);
+  void Instant(int64_t tid, int64_t time_ns, absl::string_view name);
+
+  // Reads the clocks beside each other, which places the trace in time.
+  void SnapshotClocks();
+
+  void OnApi(const cupti::ApiRecord& record, absl::string_view name,
+             bool is_driver) override;
+  void OnKernel(const cupti::KernelRecord& record) override;
+  void OnMemcpy(const cupti::MemcpyRecord& record) override;
+  void OnMemset(const cupti::MemsetRecord& record) override;
+  void OnSync(const cupti::SyncRecord& record) override;
+  void OnOverhead(const cupti::OverheadRecord& record) override;
+
+  // Appends what is buffered to the file. With `last`, work that still waits
+  // for its launch is given up (it was launched outside).
+  absl::Status Flush(bool last);
+
+  TraceStreamCounts counts() const;
+  const std::string& path() const { return path_; }
+
+ private:
+  // Work of a device, with what its slice will show.
+  struct Work {
+    int64_t start_ns;
+    int64_t end_ns;
+    const char* category;
+    const std::string* name;
+    uint32_t device, context, stream, correlation;
+    int64_t bytes;  // copies and memsets; -1: a kernel
+    int32_t grid[3], block[3];
+    int32_t registers, shared_memory;
+    uint64_t graph_node;
+    uint32_t graph;
+  };
+  struct Stream {
+    struct Lane {
+      uint64_t track;
+      int64_t end_ns;
+    };
+    std::vector<Lane> lanes;
+  };
+
+  TraceStream(std::string path, int fd, const TraceStreamOptions& options,
+              const RegionClock* regions);
+
+  bool OverBudget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t ThreadTrack(int64_t tid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t ApiTrack(int64_t tid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t StreamTrack(const Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Place(const Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Emit(const Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const std::string* KernelName(const char* mangled)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WriteOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string path_;
+  const int fd_;
+  const TraceStreamOptions options_;
+  const RegionClock* const regions_;
+  mutable absl::Mutex mutex_;
+  std::string bytes_ ABSL_GUARDED_BY(mutex_);
+  TraceWriter writer_ ABSL_GUARDED_BY(mutex_);
+  uint64_t process_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<int64_t, uint64_t> threads_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int64_t, uint64_t> api_tracks_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint32_t, uint64_t> devices_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, Stream> streams_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, std::unique_ptr<std::string>> names_
+      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<uint32_t> kept_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Work> waiting_ ABSL_GUARDED_BY(mutex_);
+  TraceStreamCounts counts_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace firstframe
+
+#endif  // LIB_PROFILER_TRACE_STREAM_H_

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+source tools/cli_test.sh "$@"
+PROBE=$PWD/tools/nvtx_probe
+REPORT=$PWD/tools/trace_report
+
+unset FASTVIDEO_TORCH_PROFILE_REGIONS FASTVIDEO_TORCH_PROFILER_DIR RANK
+
+one() { ls "$1"/*.pt.trace.json.gz 2>/dev/null | head -n 1; }
+
+expect 2 "no command" "$TOOL"
+err_has 'expected -- COMMAND'
+expect 2 "a missing program" "$TOOL" --dir="$TMP/x" --all -- /no/such/program
+err_has '/no/such/program: No such file'
+expect 2 "a missing injection" "$TOOL" --inject=/no/such.so --all -- true
+err_has 'no such file'
+
+# Regions from the program's NVTX ranges; the exit status and streams are its own.
+expect 7 "regions" "$TOOL" --dir="$TMP/a" --regions=inference_denoising,training_step -- "$PROBE" exit 7
+out_is_empty
+err_has 'inference_denoising +1 x'
+err_has "warning: region 'training_step' was requested and never entered"
+err_has 'next: trace_report .*pt.trace.json.gz'
+A=$(one "$TMP/a")
+[ -n "$A" ] || fail "no trace"
+zcat "$A" >"$TMP/a.json"
+json_valid "$TMP/a.json"
+grep -q '"name": "fastvideo.region::inference_denoising"' "$TMP/a.json" || fail "no region"
+grep -q '"name": "step"' "$TMP/a.json" || fail "no span inside the region"
+grep -q '"name": "outside"' "$TMP/a.json" && fail "a span from outside"
+grep -q '"rank": 0' "$TMP/a.json" || fail "no rank"
+json_valid "$TMP/a/summary_rank0.json"
+grep -q 'inference_denoising' "$TMP/a/summary_rank0.txt" || fail "no summary"
+expect 0 "what it wrote is valid" "$REPORT" --validate=perfetto,tensorboard "$A"
+expect 0 "the stream, too" "$REPORT" --validate=perfetto "${A%.pt.trace.json.gz}.pftrace"
+
+# Ranges that start and end apart, wide strings, patterns.
+expect 0 "patterns" "$TOOL" --dir="$TMP/b" --regions='model_*' -- "$PROBE"
+zcat "$(one "$TMP/b")" >"$TMP/b.json"
+grep -q 'fastvideo.region::model_loading' "$TMP/b.json" || fail "no model_loading"
+grep -q '"name": "wide 解"' "$TMP/b.json" || fail "no wide name"
+
+# From the environment; a typo is named and ignored.
+expect 0 "variables" env FASTVIDEO_TORCH_PROFILE_REGIONS=model_loading,inference_denoisin \
+  FASTVIDEO_TORCH_PROFILER_DIR="$TMP/c" RANK=5 "$TOOL" -- "$PROBE"
+err_has "'inference_denoisin' is not registered and is ignored; did you mean 'inference_denoising'"
+[ -s "$TMP/c/summary_rank5.json" ] || fail "the rank was not taken from RANK"
+expect 0 "nothing selected" "$TOOL" --dir="$TMP/d" --regions= -- "$PROBE"
+err_has 'nothing is collected'
+
+# A killed program leaves what was drained; its status is passed on.
+expect 137 "SIGKILL" "$TOOL" --dir="$TMP/e" --regions='*' -- "$PROBE" kill
+err_has 'signal 9'
+err_has 'did not end in order'
+zcat "$(one "$TMP/e")" >"$TMP/e.json"
+json_valid "$TMP/e.json"
+grep -q 'fastvideo.region::inference_denoising' "$TMP/e.json" || fail "lost at SIGKILL"
+
+# Signals reach the program.
+"$TOOL" --dir="$TMP/f" --all -- "$PROBE" term >"$OUT" 2>"$ERR" &
+pid=$!
+sleep 1
+kill -TERM $pid
+wait $pid
+[ $? -eq 143 ] || fail "SIGTERM was not passed on"
+
+# Programs that it executes are recorded, each on its own.
+expect 0 "children" "$TOOL" --dir="$TMP/g" --regions='inference*' -- "$PROBE" exec "$PROBE"
+err_has ', 2 processes'
+[ "$(ls "$TMP"/g/*.pt.trace.json.gz | wc -l)" -eq 2 ] || fail "expected two traces"
+
+expect 0 "a program without ranges" "$TOOL" --dir="$TMP/h" --all -- true
+err_has 'nothing was recorded'
+expect 0 "--quiet" "$TOOL" --quiet --dir="$TMP/i" --all -- "$PROBE"
+err_is_empty
+mkdir -p "$TMP/file" && : >"$TMP/file/x"
+expect 0 "a folder that cannot be made" "$TOOL" --dir="$TMP/file/x/y" --all -- "$PROBE"
+err_has 'not recording this process'
+
+check_contract
+finish
