@@ -92,6 +92,11 @@ cli::Tool Describe() {
             "A launcher's rendezvous, which is kept; Open MPI's and Slurm's "
             "variables are understood too. Without one a free local port is "
             "picked."},
+           {"FASTVIDEO_TRACE_ACTIVATIONS",
+            "Set to 1: record statistics of every module's output in the "
+            "decodes, which then run unfused. FASTVIDEO_TRACE_LAYERS, "
+            "FASTVIDEO_TRACE_STATS and FASTVIDEO_TRACE_OUTPUT choose what and "
+            "where; trace_diff compares such files."},
            {"XDG_CACHE_HOME", "Where the synthetic checkpoint is kept."}},
       .examples =
           {{"vae_startup", "Profiles the small synthetic checkpoint."},

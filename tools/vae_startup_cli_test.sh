@@ -74,6 +74,12 @@ if [ -d /dev/shm ] && [ "$(stat -f -c %T /dev/shm)" = tmpfs ]; then
   rm -rf /dev/shm/firstframe_cli_test.$$
 fi
 
+# Activation traces, as FastVideo's variables ask for them.
+FASTVIDEO_TRACE_ACTIVATIONS=1 FASTVIDEO_TRACE_LAYERS='decoder\.conv_(in|out)$' FASTVIDEO_TRACE_OUTPUT="$TMP/trace.jsonl" \
+  expect 0 "an activation trace" "$TOOL" --model_path="$MODEL" "${SMALL[@]}"
+err_has 'attached'
+[ "$(grep -c '"module": ?"decoder.conv_' -E "$TMP/trace.jsonl")" -eq 4 ] || fail "a trace of two modules over two chunks: $(wc -l <"$TMP/trace.jsonl") lines"
+
 # No GPU here: the message names what is missing.
 if [ ! -e /dev/nvidiactl ]; then
   expect 3 "--device=cuda without a GPU" "$TOOL" --model_path="$MODEL" "${SMALL[@]}" --device=cuda --format=json

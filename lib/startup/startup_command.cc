@@ -1,9 +1,14 @@
 #include "lib/startup/startup_command.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/activation/activation_tracer.h"
+#include "lib/activation/trace_options.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/output_file.h"
 #include "lib/base/status_macros.h"
@@ -125,6 +130,12 @@ absl::StatusOr<cli::Exit> RunHere(const StartupCommand& command,
                   .start_ns = command.start->best_ns(),
                   .end_ns = recorder.NowNs()});
   }
+  FF_ASSIGN_OR_RETURN(const TraceOptions trace_options,
+                      ResolveTraceOptions(ReadTraceEnvironment(variable)));
+  for (const std::string& warning : trace_options.warnings) io.Note(warning);
+  FF_ASSIGN_OR_RETURN(const std::unique_ptr<ActivationTracer> tracer,
+                      ActivationTracer::Create(trace_options, ::getpid(),
+                                               std::max(command.threads, 1)));
   VaeStartupResult result;
   {
     PhaseCollector collector(&recorder);
@@ -146,10 +157,12 @@ absl::StatusOr<cli::Exit> RunHere(const StartupCommand& command,
          .seed = command.seed,
          .warm_decodes = command.warm_decodes,
          .requested_cache = command.cache,
+         .tracer = tracer.get(),
          .progress = [&](absl::string_view phase,
                          double done) { progress.Update(done, phase); },
          .is_cancelled = IsInterrupted});
   }
+  for (const std::string& note : result.notes) io.Note(note);
   result.context.machine = ReadMachine();
   result.sample.error = std::string(result.status.message());
   result.sample.start = command.start;

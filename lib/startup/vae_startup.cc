@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "lib/activation/vae_trace.h"
 #include "lib/base/status_macros.h"
 #include "lib/cuda/runtime.h"
 #include "lib/phase/phase.h"
@@ -76,6 +77,10 @@ class Startup {
     FF_RETURN_IF_ERROR(
         RunPhase("component.vae", [&] { return LoadComponent(); }));
     DescribeCheckpoint();
+    if (options_.tracer != nullptr) {
+      trace_.emplace(options_.tracer, vae_->tree());
+      result_.notes.push_back(trace_->attached_message());
+    }
     FF_ASSIGN_OR_RETURN(result_.output, Decode("first_decode"));
     result_.sample.output = Describe(*result_.output);
     for (int i = 0; i < options_.warm_decodes; ++i) {
@@ -102,12 +107,20 @@ class Startup {
   absl::StatusOr<FloatTensor> Decode(absl::string_view phase) {
     return RunPhase(phase, [&] {
       RunOptions run;
-      run.observer = options_.observer;
+      if (trace_) run.observer = &*trace_;
       run.is_cancelled = options_.is_cancelled;
       if (options_.progress) {
         run.progress = [&](double done) { options_.progress(phase, done); };
       }
-      return vae_->Decode(ViewOf(latents_), run);
+      absl::StatusOr<FloatTensor> output = vae_->Decode(ViewOf(latents_), run);
+      if (trace_) {
+        // Measuring never breaks what it measures.
+        if (const absl::Status status = trace_->Flush(); !status.ok()) {
+          result_.notes.push_back(
+              absl::StrCat("activation trace: ", status.message()));
+        }
+      }
+      return output;
     });
   }
 
@@ -118,6 +131,7 @@ class Startup {
   cuda::DeviceSpec device_;
   std::unique_ptr<WanVae> vae_;
   CudaWanVae* cuda_vae_ = nullptr;  // vae_, where it runs on a GPU
+  std::optional<VaeTrace> trace_;
   std::optional<Checkpoint> checkpoint_;
 };
 

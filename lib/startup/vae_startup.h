@@ -8,15 +8,16 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "lib/activation/activation_tracer.h"
 #include "lib/cuda/device.h"
 #include "lib/dist/launch.h"
 #include "lib/phase/phase_recorder.h"
 #include "lib/startup/startup_report.h"
 #include "lib/wan_vae/cuda/math_mode.h"
-#include "lib/wan_vae/observer.h"
 #include "lib/wan_vae/tiling.h"
 
 namespace firstframe {
@@ -44,7 +45,7 @@ struct VaeStartupOptions {
   uint64_t seed = 0;
   int warm_decodes = 0;
   std::string requested_cache = "as_is";  // for the report only
-  ActivationObserver* observer = nullptr;
+  ActivationTracer* tracer = nullptr;     // records every decode's modules
   // Called with the phase that runs and the share of it that is done.
   std::function<void(absl::string_view phase, double done)> progress;
   std::function<bool()> is_cancelled;
@@ -53,6 +54,7 @@ struct VaeStartupOptions {
 // Everything is filled in as far as the run came.
 struct VaeStartupResult {
   absl::Status status;
+  std::vector<std::string> notes;  // for the user, from the tracer
   StartupContext context;  // of this run; command and machine stay empty
   CheckpointFacts checkpoint;
   StartupSample sample;               // phases, start and usage stay empty
