@@ -228,7 +228,7 @@ absl::Status Startup::LoadComponent() {
   }));
   FF_RETURN_IF_ERROR(RunPhase("vae.finalize", [&] {
     // The file's copy is of no more use.
-    weights->values.clear();
+    weights->ReleaseValues();
     return vae_->Finalize();
   }));
   checkpoint_ = std::move(weights->checkpoint);

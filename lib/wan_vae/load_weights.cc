@@ -7,9 +7,12 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/file_reader.h"
 #include "lib/base/status_macros.h"
+#include "lib/load/load_source.h"
+#include "lib/load/loader.h"
 #include "lib/tensor/tensor.h"
 #include "lib/wan_vae/parallel.h"
 #include "lib/wan_vae/weights.h"
@@ -19,9 +22,6 @@ namespace {
 
 // A config.json is a few hundred bytes.
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
-
-// Bytes that one thread reads at a time.
-constexpr uint64_t kReadPart = 4 << 20;
 
 bool IsFolder(const std::string& path) {
   struct stat info;
@@ -62,27 +62,36 @@ class FirstError {
   absl::Status status_;
 };
 
-struct ReadPart {
-  uint32_t file;
-  uint64_t offset;
-  absl::Span<std::byte> target;
-};
+// What to load: the entries at `positions`, in that order.
+LoadSource SourceOf(const Checkpoint& checkpoint,
+                    const std::vector<int>& positions) {
+  LoadSource all = MakeLoadSource(checkpoint);
+  LoadSource source;
+  source.paths = std::move(all.paths);
+  source.tensors.reserve(positions.size());
+  for (const int position : positions) {
+    source.tensors.push_back(std::move(all.tensors[position]));
+  }
+  return source;
+}
 
-// Parts are contiguous pieces of up to kReadPart bytes; `num_bytes` is all of
-// them.
-absl::Status ReadParts(const CheckpointReader& reader,
-                       const std::vector<ReadPart>& parts, uint64_t num_bytes) {
-  FirstError error;
-  const int64_t count = static_cast<int64_t>(parts.size());
-  // A small model is read before other threads wake up.
-  const int64_t grain = num_bytes < kReadPart ? count : 1;
-  ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      error.Record(
-          reader.file(parts[i].file).Read(parts[i].offset, parts[i].target));
-    }
-  });
-  return error.status();
+// Returns views of the loaded tensors in the order of `source`: the loader
+// gives them in the order of the files.
+std::vector<TensorView> ViewsInOrder(const LoadSource& source,
+                                     const LoadedCheckpoint& loaded) {
+  absl::flat_hash_map<absl::string_view, const LoadedTensor*> by_name;
+  for (const LoadedTensor& tensor : loaded.tensors) {
+    by_name.emplace(tensor.name, &tensor);
+  }
+  std::vector<TensorView> views;
+  views.reserve(source.tensors.size());
+  for (const SourceTensor& tensor : source.tensors) {
+    const LoadedTensor& from = *by_name.at(tensor.name);
+    views.push_back({.dtype = from.dtype,
+                     .shape = from.shape,
+                     .bytes = absl::MakeConstSpan(from.data, from.size_bytes)});
+  }
+  return views;
 }
 
 }  // namespace
@@ -123,7 +132,10 @@ absl::StatusOr<VaeWeights> ReadVaeWeights(const std::string& checkpoint,
                                           const WanVaeConfig& config,
                                           const ModuleTree& tree) {
   FF_ASSIGN_OR_RETURN(Checkpoint opened, Checkpoint::Open(checkpoint));
-  VaeWeights weights = {.checkpoint = std::move(opened), .values = {}};
+  VaeWeights weights = {.checkpoint = std::move(opened),
+                        .values = {},
+                        .arena = {},
+                        .degraded = {}};
   const auto& entries = weights.checkpoint.entries();
   std::vector<NamedTensor> tensors;
   tensors.reserve(entries.size());
@@ -136,24 +148,16 @@ absl::StatusOr<VaeWeights> ReadVaeWeights(const std::string& checkpoint,
   const absl::StatusOr<std::vector<int>> positions =
       MatchParameters(config, tree, tensors);
   if (!positions.ok()) return Annotate(positions.status(), checkpoint);
-  FF_ASSIGN_OR_RETURN(const CheckpointReader reader,
-                      CheckpointReader::Open(weights.checkpoint));
-  std::vector<ReadPart> parts;
-  for (const int position : *positions) {
-    const TensorView& view = tensors[position].view;
-    FF_ASSIGN_OR_RETURN(
-        HostTensor value,
-        HostTensor::Create(view.dtype, view.shape, HostTensor::Fill::kNone));
-    const uint64_t start = weights.checkpoint.file_offset(entries[position]);
-    const uint64_t size = value.size_bytes();
-    for (uint64_t at = 0; at < size; at += kReadPart) {
-      parts.push_back({entries[position].file, start + at,
-                       value.mutable_bytes().subspan(at, kReadPart)});
-    }
-    weights.size_bytes += size;
-    weights.values.push_back(std::move(value));
-  }
-  FF_RETURN_IF_ERROR(ReadParts(reader, parts, weights.size_bytes));
+  const LoadSource source = SourceOf(weights.checkpoint, *positions);
+  LoadOptions options;
+  options.transfer.cached_threads = std::max(1, ComputeThreads());
+  FF_ASSIGN_OR_RETURN(LoadedCheckpoint loaded, LoadCheckpoint(source, options));
+  // No header may describe another file than the one that was loaded.
+  FF_RETURN_IF_ERROR(weights.checkpoint.CheckUnchanged());
+  weights.values = ViewsInOrder(source, loaded);
+  weights.size_bytes = loaded.report.tensor_bytes;
+  weights.degraded = std::move(loaded.report.degraded);
+  weights.arena = std::move(loaded.host_arena);
   return weights;
 }
 
@@ -163,7 +167,7 @@ absl::Status AssignVaeWeights(const VaeWeights& weights, WanVae& model) {
   std::vector<int64_t> ends(count);
   int64_t total = 0;
   for (int64_t i = 0; i < count; ++i) {
-    ends[i] = total += weights.values[i].size_bytes();
+    ends[i] = total += weights.values[i].bytes.size();
   }
   FirstError error;
   ParallelFor(total, 1 << 20, [&](int64_t begin, int64_t end) {
@@ -172,7 +176,7 @@ absl::Status AssignVaeWeights(const VaeWeights& weights, WanVae& model) {
         std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin();
     for (; i < count && ends[i] <= end; ++i) {
       error.Record(
-          model.AssignParameter(static_cast<int>(i), weights.values[i].view()));
+          model.AssignParameter(static_cast<int>(i), weights.values[i]));
     }
   });
   return error.status();

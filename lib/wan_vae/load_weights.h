@@ -10,8 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/load/staging.h"
 #include "lib/safetensors/checkpoint.h"
-#include "lib/tensor/host_tensor.h"
+#include "lib/tensor/tensor.h"
 #include "lib/wan_vae/config.h"
 #include "lib/wan_vae/module_tree.h"
 #include "lib/wan_vae/wan_vae.h"
@@ -36,13 +37,23 @@ absl::StatusOr<VaeComponent> FindVaeComponent(const std::string& path);
 // The tensors of a checkpoint that are a model's parameters, in host memory.
 struct VaeWeights {
   Checkpoint checkpoint;
-  std::vector<HostTensor> values;  // by ModuleTree::parameters, type as stored
+  // By ModuleTree::parameters, type as stored; views of `arena`.
+  std::vector<TensorView> values;
   uint64_t size_bytes = 0;
+  HostArena arena;
+  // What was not read the fast way, in words (lib/load/loader.h).
+  std::vector<std::string> degraded;
+
+  // Frees the tensors once the model has its own.
+  void ReleaseValues() {
+    values.clear();
+    arena = HostArena();
+  }
 };
 
-// Checks the headers against the model (see MatchParameters), then reads every
-// tensor, on all compute threads (lib/wan_vae/parallel.h). Nothing is read when
-// anything is wrong. Errors name `checkpoint`.
+// Checks the headers against the model (see MatchParameters), then loads every
+// tensor (lib/load), on all compute threads (lib/wan_vae/parallel.h). Nothing
+// is read when anything is wrong. Errors name `checkpoint`.
 absl::StatusOr<VaeWeights> ReadVaeWeights(const std::string& checkpoint,
                                           const WanVaeConfig& config,
                                           const ModuleTree& tree);

@@ -77,10 +77,14 @@ TEST(LoadVaeWeights, ConvertsOtherTypes) {
     ASSERT_OK_AND_ASSIGN(VaeWeights weights,
                          ReadVaeWeights(testing::VaeTestdata("tiny_vae"),
                                         config, rounded->tree()));
-    for (HostTensor& value : weights.values) {
+    std::vector<HostTensor> narrowed;
+    for (TensorView& value : weights.values) {
       ASSERT_OK_AND_ASSIGN(const HostTensor narrow,
-                           ConvertTensor(value.view(), dtype));
-      ASSERT_OK_AND_ASSIGN(value, ConvertTensor(narrow.view(), DType::kF32));
+                           ConvertTensor(value, dtype));
+      ASSERT_OK_AND_ASSIGN(HostTensor wide,
+                           ConvertTensor(narrow.view(), DType::kF32));
+      narrowed.push_back(std::move(wide));
+      value = narrowed.back().view();
     }
     ASSERT_THAT(rounded->AllocateParameters(), IsOk());
     ASSERT_THAT(AssignVaeWeights(weights, *rounded), IsOk());
@@ -151,7 +155,7 @@ TEST(WriteSyntheticVae, EqualsWhatDiffusersWrote) {
   ASSERT_THAT(golden, IsOk());
   ASSERT_EQ(written->values.size(), golden->values.size());
   for (size_t i = 0; i < written->values.size(); ++i) {
-    EXPECT_EQ(written->values[i].bytes(), golden->values[i].bytes());
+    EXPECT_EQ(written->values[i].bytes, golden->values[i].bytes);
   }
 }
 
