@@ -82,7 +82,8 @@ cli::Tool Describe() {
 ReportOptions Options() {
   return {.include_warmup = absl::GetFlag(FLAGS_include_warmup),
           .skip = absl::GetFlag(FLAGS_skip),
-          .straggler_ratio = absl::GetFlag(FLAGS_straggler)};
+          .straggler_ratio = absl::GetFlag(FLAGS_straggler),
+          .keep_requests = !absl::GetFlag(FLAGS_html).empty()};
 }
 
 absl::StatusOr<JsonlReader> OpenInput(const std::string& path) {

@@ -170,7 +170,9 @@ void PerfReport::Add(const RequestRecord& record) {
     request_alloc_bytes_.push_back(
         static_cast<double>(record.peaks->alloc_bytes));
   }
-  if (kept_requests_.size() < kMaxKept) kept_requests_.push_back(record);
+  if (options_.keep_requests && kept_requests_.size() < kMaxKept) {
+    kept_requests_.push_back(record);
+  }
 }
 
 void PerfReport::Add(const TrainWindowRecord& record) {

@@ -34,6 +34,7 @@ struct ReportOptions {
   // A rank whose median is over this multiple of the median of all ranks'
   // medians is a straggler.
   double straggler_ratio = 1.05;
+  bool keep_requests = false;  // for requests()
 };
 
 // Accumulates records; figures are asked for at any time. Thread-compatible.
@@ -112,7 +113,8 @@ class PerfReport {
   // (ms/request)", "step_s_p50", "peak_alloc_bytes", ... Larger is worse.
   std::map<std::string, std::vector<double>> Samples() const;
 
-  // One value a request or window, for plots.
+  // For plots: the first kMaxKept measured requests if they are kept, and all
+  // windows.
   const std::vector<RequestRecord>& requests() const { return kept_requests_; }
   const std::vector<TrainWindowRecord>& windows() const { return windows_; }
 
@@ -156,8 +158,6 @@ class PerfReport {
   RateSum vae_;
   std::optional<MemoryPeaks> request_peaks_;
   std::vector<double> request_alloc_bytes_;
-  // Without stages, and at most kMaxKept: a report of a billion requests plots
-  // its first hundred thousand.
   static constexpr size_t kMaxKept = 100000;
   std::vector<RequestRecord> kept_requests_;
   std::vector<TrainWindowRecord> windows_;
