@@ -374,6 +374,8 @@ absl::StatusOr<ModelDescription> ReadModelConfig(absl::string_view json,
   }
   if (auto* transformer = std::get_if<TransformerConfig>(&model.config)) {
     transformer->class_name = model.class_name;
+    transformer->kv_heads = config.Int("num_key_value_heads", 0);
+    FF_RETURN_IF_ERROR(config.status());
     FF_RETURN_IF_ERROR(
         Annotate(ValidateTransformerConfig(*transformer), where));
   }

@@ -45,6 +45,23 @@ TEST(PriceRun, StepsAndGuidanceMultiply) {
   EXPECT_EQ(Forward(2).TotalFlops(), 2 * Forward(1).TotalFlops());
 }
 
+TEST(TransformerForwardCost, GroupedHeadsNarrowKeysAndValuesAlone) {
+  TransformerConfig config = *KnownModel("wan2.1-t2v-1.3b")->transformer();
+  const ForwardShape shape{.latent_frames = 3,
+                           .latent_height = 60,
+                           .latent_width = 104,
+                           .text_tokens = 512};
+  const auto full = TransformerForwardCost(config, shape);
+  config.kv_heads = config.heads / 4;
+  const auto grouped = TransformerForwardCost(config, shape);
+  EXPECT_EQ(grouped->FlopsOf(AtenOperator::kBmm),
+            full->FlopsOf(AtenOperator::kBmm));
+  // Three quarters of K and V, of self and cross attention.
+  const int64_t d = config.hidden_dim();
+  EXPECT_EQ(full->TotalFlops() - grouped->TotalFlops(),
+            config.layers * 2 * 2 * (4680 + 512) * d * (d - d / 4));
+}
+
 TEST(PriceRun, DensityScalesOnlyTheSelfAttentionCore) {
   const ForwardCost forward = Forward();
   const double core =

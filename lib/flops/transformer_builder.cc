@@ -64,8 +64,10 @@ void TransformerBuilder::Projections(const std::string& name,
                                      int64_t repeats, int64_t rows,
                                      int64_t in_dim, int64_t leaf_repeats) {
   for (const char* part : {".to_q", ".to_k", ".to_v"}) {
+    const int64_t width =
+        absl::string_view(part) == ".to_q" ? dim() : config_.kv_dim();
     OperatorCost& op = Block(LinearCost(absl::StrCat(name, part),
-                                        operator_class, rows, in_dim, dim()),
+                                        operator_class, rows, in_dim, width),
                              repeats);
     op.leaf_repeats_lora = leaf_repeats;
     op.takes_adapter = true;
@@ -78,7 +80,7 @@ void TransformerBuilder::ContextProjections(const std::string& name,
     OperatorCost& op =
         Block(LinearCost(absl::StrCat(name, part),
                          OperatorClass::kCrossAttentionProjection, rows, dim(),
-                         dim()),
+                         config_.kv_dim()),
               config_.layers);
     op.leaf_repeats_lora = config_.layers;
     op.takes_adapter = true;

@@ -89,7 +89,8 @@ absl::Status ValidateTransformerConfig(const TransformerConfig& config) {
     }
   }
   for (const Field& field :
-       {Field{"image_dim", config.image_dim, kMaxWidth},
+       {Field{"num_key_value_heads", config.kv_heads, kMaxWidth},
+        Field{"image_dim", config.image_dim, kMaxWidth},
         Field{"added_kv_proj_dim", config.added_kv_dim, kMaxWidth}}) {
     if (field.value < 0 || field.value > field.max) {
       return absl::InvalidArgumentError(

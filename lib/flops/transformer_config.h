@@ -32,6 +32,7 @@ struct TransformerConfig {
 
   int64_t heads = 0;
   int64_t head_dim = 0;
+  int64_t kv_heads = 0;        // grouped-query attention; 0: as many as heads
   int64_t layers = 0;          // dual-stream blocks in MMDiT families
   int64_t single_layers = 0;   // HunyuanVideo, Flux
   int64_t refiner_layers = 0;  // HunyuanVideo
@@ -62,6 +63,11 @@ struct TransformerConfig {
   int64_t params = 0;
 
   int64_t hidden_dim() const { return heads * head_dim; }
+  // Width of K and V. The core costs its query heads whatever this is: keys are
+  // repeated up to them.
+  int64_t kv_dim() const {
+    return (kv_heads > 0 ? kv_heads : heads) * head_dim;
+  }
 };
 
 // Checks that every size the family needs is positive and below the limits that
