@@ -79,4 +79,11 @@ ResourceUsage ReadResourceUsage() {
           .system_ns = ToNs(usage.ru_stime)};
 }
 
+int64_t ReadResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t size_pages = 0, resident_pages = 0;
+  if (!(file >> size_pages >> resident_pages)) return 0;
+  return resident_pages * ::sysconf(_SC_PAGESIZE);
+}
+
 }  // namespace firstframe

@@ -47,6 +47,10 @@ struct ResourceUsage {
 // Returns what this process, with all its threads, has used.
 ResourceUsage ReadResourceUsage();
 
+// Returns the memory of this process that is resident now; 0 when /proc cannot
+// be read.
+int64_t ReadResidentBytes();
+
 }  // namespace firstframe
 
 #endif  // LIB_HOST_PROCESS_H_

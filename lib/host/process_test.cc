@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -47,6 +48,13 @@ TEST(ReadResourceUsage, CountsThisProcess) {
   const ResourceUsage usage = ReadResourceUsage();
   EXPECT_GT(usage.max_resident_bytes, 1 << 20);
   EXPECT_GT(usage.minor_faults, 0);
+}
+
+TEST(ReadResidentBytes, FollowsWhatIsTouched) {
+  const int64_t before = ReadResidentBytes();
+  EXPECT_GT(before, 0);
+  const std::vector<char> touched(64 << 20, 1);
+  EXPECT_GE(ReadResidentBytes(), before + (60 << 20)) << touched.size();
 }
 
 }  // namespace
