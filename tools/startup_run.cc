@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "lib/cli/tool.h"
 #include "lib/cli/tty.h"
 #include "lib/host/machine.h"
+#include "lib/observe/file_cache.h"
 #include "lib/observe/observation.h"
 #include "lib/observe/startup_facts.h"
 #include "lib/observe/startup_timeline.h"
@@ -31,6 +33,10 @@
 
 ABSL_FLAG(int, runs, 1,
           "{N} Run the program N times; the report has all runs.");
+ABSL_FLAG(std::string, cache, "as_is",
+          "as_is, or cold: run once unreported to learn which libraries, "
+          "modules and checkpoints are read, and put those out of the page "
+          "cache before each run.");
 ABSL_FLAG(bool, diff, false,
           "Compare two JSON reports, LEFT and RIGHT, instead of running.");
 ABSL_FLAG(double, min_ms, 1.0,
@@ -71,9 +77,10 @@ cli::Tool Describe() {
   tool.formats = {cli::Format::kText, cli::Format::kJson};
   tool.has_color = true;
   tool.groups = {
-      {"What runs", {"runs", "scratch"}},
+      {"What runs", {"runs", "cache", "scratch"}},
       {"Reports", {"html", "trace_out", "min_ms", "min_share", "depth"}},
       {"Comparing", {"diff"}}};
+  tool.choices = {{"cache", {"as_is", "cold"}}};
   tool.exits = {
       {cli::Exit::kOk, "the program's own exit code is passed through"},
       {cli::Exit::kTrouble,
@@ -152,19 +159,29 @@ absl::StatusOr<Runs> RunAll(const cli::Arguments& command, const cli::Io& io) {
     const char* const value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
   };
-  const ObservationOptions options = {
+  const bool is_cold = absl::GetFlag(FLAGS_cache) == "cold";
+  ObservationOptions options = {
       .argv = command,
       .scratch_folder = cli::ResolvePath(absl::GetFlag(FLAGS_scratch)),
       .ld_preload = variable("LD_PRELOAD"),
       .python_path = variable("PYTHONPATH"),
-      .nvtx_injection = variable("NVTX_INJECTION64_PATH")};
+      .nvtx_injection = variable("NVTX_INJECTION64_PATH"),
+      .list_files = is_cold};
   const StartupTimelineOptions timeline = {
       .min_ns = static_cast<int64_t>(absl::GetFlag(FLAGS_min_ms) * 1e6)};
   Runs runs;
   runs.document.tool = "startup_run";
   runs.document.build = GetBuildInfo();
   runs.document.context_json = ContextJson(command);
+  std::vector<std::string> files;
+  if (is_cold) {
+    FF_ASSIGN_OR_RETURN(const Observation scout, Observe(options));
+    files = FilesOf(scout.processes);
+    options.list_files = false;
+  }
   for (int run = 0; run < absl::GetFlag(FLAGS_runs); ++run) {
+    std::optional<FileCacheState> cache;
+    if (is_cold) cache = EvictFiles(files);
     FF_ASSIGN_OR_RETURN(const Observation observation, Observe(options));
     for (const std::string& problem : observation.problems) io.Note(problem);
     const Launched& launched = observation.launched;
@@ -174,6 +191,7 @@ absl::StatusOr<Runs> RunAll(const cli::Arguments& command, const cli::Io& io) {
       if (runs.exit_code == 0) runs.exit_code = launched.exit_code;
     }
     runs.facts.push_back(GatherStartupFacts(launched, observation.processes));
+    runs.facts.back().cache_before = cache;
     std::string facts;
     JsonWriter json(&facts);
     WriteStartupFactsJson(runs.facts.back(), json);

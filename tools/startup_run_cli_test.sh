@@ -64,6 +64,10 @@ expect 0 "several runs as text" "${RUN[@]}" --runs=2 -- true
 err_has 'run 2 of 2'
 err_has '^over 2 runs'
 
+expect 0 "--cache=cold" "${RUN[@]}" --cache=cold -- "$PROGRAM" "$DRIVER" "$TMP/model.safetensors" 0
+err_has '^evicted before: [0-9]+ files, [0-9.]+ MB; '
+expect 2 "--cache=hot" "${RUN[@]}" --cache=hot -- true
+
 # Python: imports with what they import; everything else as without us.
 if command -v python3 >/dev/null; then
   mkdir -p "$TMP/lib/slow" "$TMP/site"

@@ -23,6 +23,9 @@ inline constexpr int kMaxTrackedFiles = 64;
 // Set by the launcher: the folder for event files.
 inline constexpr char kEventFolderVariable[] = "FIRSTFRAME_STARTUP_DIR";
 
+// Set, to anything: Python programs also list the files of their modules.
+inline constexpr char kListFilesVariable[] = "FIRSTFRAME_STARTUP_LIST_FILES";
+
 // Times are CLOCK_MONOTONIC, in nanoseconds; 0 where it did not happen.
 enum class EventKind : uint16_t {
   kDlopen = 1,   // name: path; value: libraries it added

@@ -8,6 +8,7 @@ in nanoseconds of CLOCK_MONOTONIC:
   B <time>                         this file began: the interpreter is up
   I <thread> <begin> <end> <name>  an import, with all it imported in turn
   A <time>                         the interpreter began to finish
+  F <path>                         the file of a module, at the end, if asked for
 """
 
 
@@ -16,6 +17,7 @@ def _firstframe_observe():
     import _thread
     import atexit
     import posix
+    import sys
     import time
 
     now = time.monotonic_ns
@@ -76,6 +78,11 @@ def _find_and_load(name, import_):
 
     def at_exit():
         lines.append("A %d\n" % now())
+        if posix.environ.get(b"FIRSTFRAME_STARTUP_LIST_FILES"):
+            for module in list(sys.modules.values()):
+                path = getattr(module, "__cached__", None) or getattr(module, "__file__", None)
+                if isinstance(path, str):
+                    lines.append("F %s\n" % path)
         flush()
 
     atexit.register(at_exit)

@@ -81,6 +81,9 @@ absl::StatusOr<Observation> Observe(const ObservationOptions& options) {
   if (options.nvtx_injection.empty()) {
     launch.environment.emplace_back("NVTX_INJECTION64_PATH", library);
   }
+  if (options.list_files) {
+    launch.environment.emplace_back(kListFilesVariable, "1");
+  }
   Observation observation;
   FF_ASSIGN_OR_RETURN(observation.launched, Launch(launch));
   observation.processes = ReadObservedProcesses(events, &observation.problems);

@@ -24,6 +24,9 @@ struct ObservationOptions {
   std::string ld_preload;
   std::string python_path;
   std::string nvtx_injection;
+  // Python programs list the files of their modules
+  // (ObservedProcess::module_files).
+  bool list_files = false;
 };
 
 struct Observation {

@@ -113,8 +113,8 @@ absl::StatusOr<ObservedProcess> ParseEventFile(absl::string_view bytes) {
         .tid = record->tid,
         .name = std::string(reinterpret_cast<const char*>(record + 1),
                             record->name_size),
-        .start_ns = record->start_ns,
-        .end_ns = std::max(record->start_ns, record->end_ns),
+        .start_ns = std::max<int64_t>(record->start_ns, 0),
+        .end_ns = std::max({record->start_ns, record->end_ns, int64_t{0}}),
         .value = record->value,
         .slot = record->slot};
     if (event.kind == EventKind::kFile) AddFile(event, header, &process);
@@ -125,6 +125,10 @@ absl::StatusOr<ObservedProcess> ParseEventFile(absl::string_view bytes) {
 
 void ParseImportLog(absl::string_view text, ObservedProcess* process) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::StartsWith(line, "F ")) {
+      process->module_files.emplace_back(line.substr(2));
+      continue;
+    }
     const std::vector<absl::string_view> words =
         absl::StrSplit(line, absl::MaxSplits(' ', 4));
     int64_t time_ns = 0;
@@ -137,7 +141,7 @@ void ParseImportLog(absl::string_view text, ObservedProcess* process) {
     if (words.size() != 5 || words[0] != "I" ||
         !ParseInt(words[1], &import.tid) ||
         !ParseInt(words[2], &import.start_ns) ||
-        !ParseInt(words[3], &import.end_ns) ||
+        !ParseInt(words[3], &import.end_ns) || import.start_ns < 0 ||
         import.end_ns < import.start_ns) {
       continue;
     }

@@ -66,6 +66,8 @@ struct ObservedProcess {
   int64_t python_start_ns = 0;
   int64_t python_exit_ns = 0;
   std::vector<ObservedImport> imports;
+  // Of its Python modules, where it was asked for (kListFilesVariable).
+  std::vector<std::string> module_files;
 };
 
 // Parses the bytes of an event file. DataLoss when it is none; one that breaks

@@ -13,6 +13,7 @@
 
 #include "absl/types/span.h"
 #include "lib/base/json_writer.h"
+#include "lib/observe/file_cache.h"
 #include "lib/observe/launch.h"
 #include "lib/observe/observed_process.h"
 
@@ -52,6 +53,9 @@ struct StartupFacts {
   std::vector<LoadedLibrary> libraries;  // largest first, each path once
   std::vector<ObservedFile> files;       // in order of opening
   std::array<ObservedSum, kNumCudaSums> cuda;
+  // Before the run, where it was brought about; empty: as it was, not looked
+  // at.
+  std::optional<FileCacheState> cache_before;
 };
 
 StartupFacts GatherStartupFacts(const Launched& launched,

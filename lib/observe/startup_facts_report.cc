@@ -58,6 +58,19 @@ void WriteLaunched(const Launched& launched, JsonWriter& json) {
   json.Key("storage_read_bytes").Int(launched.storage_read_bytes);
 }
 
+void WriteCacheState(const std::optional<FileCacheState>& state,
+                     JsonWriter& json) {
+  if (!state) {
+    json.Null();
+    return;
+  }
+  json.BeginObject();
+  json.Key("files").Int(state->files);
+  json.Key("size_bytes").Int(state->size_bytes);
+  json.Key("resident_share").OptionalDouble(state->resident_share);
+  json.EndObject();
+}
+
 void WritePackages(const StartupFacts& facts, JsonWriter& json) {
   json.Key("python_packages").BeginArray();
   for (size_t i = 0; i < std::min(facts.packages.size(), kMaxPackagesWritten);
@@ -177,6 +190,8 @@ void TextCuda(const StartupFacts& facts, std::ostream& out) {
 void WriteStartupFactsJson(const StartupFacts& facts, JsonWriter& json) {
   json.BeginObject();
   WriteLaunched(facts.launched, json);
+  json.Key("cache_before");
+  WriteCacheState(facts.cache_before, json);
   json.Key("processes").Int(facts.num_processes);
   json.Key("dropped_events").Int(facts.dropped_events);
   json.Key("moments").BeginObject();
@@ -210,6 +225,15 @@ void WriteStartupFactsText(const StartupFacts& facts, std::ostream& out) {
   TextLibraries(facts, out);
   TextFiles(facts, out);
   TextCuda(facts, out);
+  if (facts.cache_before) {
+    const FileCacheState& state = *facts.cache_before;
+    out << absl::StrFormat("\nevicted before: %d files, %.1f MB; ", state.files,
+                           state.size_bytes / 1e6)
+        << (state.resident_share
+                ? absl::StrFormat("%.1f%% stayed in the page cache\n",
+                                  100 * *state.resident_share)
+                : std::string("how much stayed is not known\n"));
+  }
   out << absl::StrFormat(
       "\nread from storage %.1f MB, major faults %d, processor time %.1f s user"
       " %.1f s system, resident %.0f MB at most\n",
