@@ -31,7 +31,8 @@ struct LayerTime {
 struct CudaWanVaeOptions {
   int device = 0;
   cuda::MathMode math = cuda::MathMode::kFp32;
-  // Unset: the fastest that the device has.
+  // Unset: the fastest that the device has, but CUDA cores for models of fewer
+  // than eight channels.
   std::optional<cuda::ConvKernelKind> kernels;
 };
 
