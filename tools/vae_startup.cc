@@ -28,6 +28,9 @@ ABSL_FLAG(int, threads, 0, "CPU threads; 0 is every CPU the process may use.");
 ABSL_FLAG(bool, synchronize, false,
           "Wait for the device at both ends of every phase. Changes what "
           "overlaps with what.");
+ABSL_FLAG(std::string, process_group, "none",
+          "nccl: also open NCCL and join the launcher's ranks, or a group of "
+          "one, as frameworks do.");
 ABSL_FLAG(int, frames, 9, "Frames to decode: 1 + 4k.");
 ABSL_FLAG(int, height, 128, "Rows of a frame, in pixels; a multiple of 8.");
 ABSL_FLAG(int, width, 192, "Columns of a frame, in pixels; a multiple of 8.");
@@ -76,10 +79,11 @@ cli::Tool Describe() {
             {"model_path", "device", "math", "threads", "synchronize"}},
            {"Input",
             {"frames", "height", "width", "latent_shape", "latent", "seed"}},
-           {"Measurement", {"warm_decodes", "runs", "cache"}},
+           {"Measurement", {"warm_decodes", "runs", "cache", "process_group"}},
            {"Results",
             {"tensor_output", "compare", "rtol", "atol", "trace_out", "html"}}},
       .choices = {{"cache", {"as_is", "warm", "cold"}},
+                  {"process_group", {"none", "nccl"}},
                   {"math", {"fp32", "tf32", "bf16"}}},
       .exits = {{cli::Exit::kFinding,
                  "the decoded frames differ from --compare, or hold NaN or "
@@ -124,6 +128,7 @@ absl::StatusOr<StartupCommand> CommandFromFlags() {
   command.latent_file = cli::ResolvePath(absl::GetFlag(FLAGS_latent));
   command.seed = absl::GetFlag(FLAGS_seed);
   command.warm_decodes = absl::GetFlag(FLAGS_warm_decodes);
+  command.joins_nccl = absl::GetFlag(FLAGS_process_group) == "nccl";
   command.runs = absl::GetFlag(FLAGS_runs);
   command.cache = absl::GetFlag(FLAGS_cache);
   command.tensor_output = cli::ResolvePath(absl::GetFlag(FLAGS_tensor_output));

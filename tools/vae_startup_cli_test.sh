@@ -74,6 +74,9 @@ if [ -d /dev/shm ] && [ "$(stat -f -c %T /dev/shm)" = tmpfs ]; then
   rm -rf /dev/shm/firstframe_cli_test.$$
 fi
 
+expect 2 "NCCL on the CPU" "$TOOL" --model_path="$MODEL" "${SMALL[@]}" --device=cpu --process_group=nccl
+err_has 'process group nccl'
+
 # Activation traces, as FastVideo's variables ask for them.
 FASTVIDEO_TRACE_ACTIVATIONS=1 FASTVIDEO_TRACE_LAYERS='decoder\.conv_(in|out)$' FASTVIDEO_TRACE_OUTPUT="$TMP/trace.jsonl" \
   expect 0 "an activation trace" "$TOOL" --model_path="$MODEL" "${SMALL[@]}"

@@ -15,6 +15,7 @@
 #include "lib/base/version.h"
 #include "lib/cli/interrupt.h"
 #include "lib/cli/progress.h"
+#include "lib/cuda/dynamic_library.h"
 #include "lib/phase/phase.h"
 #include "lib/phase/phase_document.h"
 #include "lib/phase/phase_page.h"
@@ -151,6 +152,11 @@ absl::StatusOr<cli::Exit> RunHere(const StartupCommand& command,
          .threads = command.threads,
          .synchronize = command.synchronize,
          .launch = launch,
+         .joins_nccl = command.joins_nccl,
+         .library_search =
+             cuda::MakeLibrarySearch(variable("VIRTUAL_ENV").value_or(""),
+                                     variable("CONDA_PREFIX").value_or(""),
+                                     variable("PATH").value_or("")),
          .latent_file = command.latent_file,
          .latent_shape = command.latent_shape,
          .video = command.video,
@@ -258,6 +264,7 @@ std::vector<std::string> ChildFlags(const StartupCommand& command) {
       absl::StrCat("--width=", command.video.width),
       absl::StrCat("--seed=", command.seed),
       absl::StrCat("--warm_decodes=", command.warm_decodes),
+      absl::StrCat("--process_group=", command.joins_nccl ? "nccl" : "none"),
       absl::StrCat("--cache=", command.cache)};
   const auto add_given = [&](absl::string_view name, const std::string& value) {
     if (!value.empty()) flags.push_back(absl::StrCat("--", name, "=", value));

@@ -32,6 +32,7 @@ struct StartupCommand {
   std::string latent_file;
   uint64_t seed = 0;
   int warm_decodes = 0;
+  bool joins_nccl = false;
   int runs = 1;
   std::string cache = "as_is";  // as_is, warm, cold
   std::string tensor_output;

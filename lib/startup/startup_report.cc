@@ -65,6 +65,8 @@ void WriteRendezvous(const std::optional<RendezvousFacts>& rendezvous,
   json.Key("port").Int(rendezvous->port);
   json.Key("rank").Int(rendezvous->rank);
   json.Key("world_size").Int(rendezvous->world_size);
+  json.Key("transport");
+  StringOrNull(rendezvous->transport, json);
   json.EndObject();
 }
 

@@ -62,6 +62,8 @@ struct RendezvousFacts {
   int port = 0;
   int rank = 0;
   int world_size = 1;
+  std::string
+      transport;  // that joined the ranks: "nccl"; empty: none was asked
 };
 
 struct OutputFacts {

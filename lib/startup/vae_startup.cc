@@ -11,6 +11,10 @@
 #include "lib/activation/vae_trace.h"
 #include "lib/base/status_macros.h"
 #include "lib/cuda/runtime.h"
+#include "lib/cuda/stream.h"
+#include "lib/dist/collective.h"
+#include "lib/dist/join.h"
+#include "lib/dist/nccl_collective.h"
 #include "lib/phase/phase.h"
 #include "lib/startup/cache_state.h"
 #include "lib/startup/fingerprint.h"
@@ -130,7 +134,9 @@ class Startup {
   FloatTensor latents_;
   cuda::DeviceSpec device_;
   std::unique_ptr<WanVae> vae_;
-  CudaWanVae* cuda_vae_ = nullptr;  // vae_, where it runs on a GPU
+  CudaWanVae* cuda_vae_ = nullptr;            // vae_, where it runs on a GPU
+  std::optional<cuda::Stream> group_stream_;  // outlives group_
+  std::unique_ptr<Collective> group_;
   std::optional<VaeTrace> trace_;
   std::optional<Checkpoint> checkpoint_;
 };
@@ -203,6 +209,29 @@ absl::Status Startup::SetUpDevice() {
 absl::Status Startup::SetUpProcessGroup() {
   FF_ASSIGN_OR_RETURN(result_.sample.rendezvous,
                       ChooseRendezvous(options_.launch));
+  if (!options_.joins_nccl) return absl::OkStatus();
+  if (device_.kind != cuda::DeviceKind::kCuda) {
+    return absl::InvalidArgumentError(
+        "process group nccl on the CPU: expected --device=cuda");
+  }
+  FF_ASSIGN_OR_RETURN(cuda::Stream stream, cuda::Stream::Create());
+  group_stream_.emplace(std::move(stream));
+  NcclOptions nccl;
+  nccl.runtime = &cuda::GetRuntime();
+  nccl.device = device_.ordinal;
+  nccl.stream = group_stream_->handle();
+  nccl.search = options_.library_search;
+  if (options_.launch.world_size == 1) {
+    FF_ASSIGN_OR_RETURN(
+        group_, JoinNcclGroup(MakeSoleCollective(MemoryKind::kHost), nccl));
+  } else {
+    FF_ASSIGN_OR_RETURN(group_,
+                        JoinGroup(options_.launch, {.runtime = nccl.runtime,
+                                                    .device = nccl.device,
+                                                    .stream = nccl.stream,
+                                                    .search = nccl.search}));
+  }
+  result_.sample.rendezvous->transport = std::string(group_->transport());
   return absl::OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "lib/activation/activation_tracer.h"
 #include "lib/cuda/device.h"
+#include "lib/cuda/dynamic_library.h"
 #include "lib/dist/launch.h"
 #include "lib/phase/phase_recorder.h"
 #include "lib/startup/startup_report.h"
@@ -38,6 +39,10 @@ struct VaeStartupOptions {
   int threads = 0;           // 0: every CPU this process may use
   bool synchronize = false;  // for the report; the recorder does it
   Launch launch;
+  // Also join the launch's ranks (one alone, too) in an NCCL group, which is
+  // what a framework does at this point. Needs a GPU.
+  bool joins_nccl = false;
+  cuda::LibrarySearch library_search;  // for NCCL
   // What is decoded: the file, else the shape, else the video's shape.
   std::string latent_file;
   std::string latent_shape;  // "1x16x3x60x104"
