@@ -3,6 +3,17 @@ const main = document.getElementById('main');
 const many = samples.length > 1;
 const colours = ['--c0', '--c1', '--c2', '--c3', '--c4', '--c5', '--c6', '--c7'].map((name) => `var(${name})`);
 
+// Imports are coloured by package, other kinds of observed calls by kind: in a deep
+// stack the parent's colour would say nothing.
+function colourOf(name) {
+  const [, kind, rest] = name.match(/^(import|load|open|region) ([^.]*)|^(cuda)\./) ?? [];
+  if (kind === undefined) return name.startsWith('cuda.') ? colours[1] : undefined;
+  if (kind !== 'import') return {load: colours[6], open: colours[2], region: colours[4]}[kind];
+  let hash = 7;
+  for (const letter of rest) hash = (hash * 31 + letter.codePointAt(0)) >>> 0;
+  return colours[[0, 3, 5, 7][hash % 4]];
+}
+
 // Adds children, depth, path, self time and colour to each phase of a sample.
 function grow(sample) {
   const byId = new Map(sample.phases.map((phase) => [phase.id, phase]));
@@ -21,7 +32,7 @@ function grow(sample) {
   const visit = (list, depth, prefix, colour) => list.sort(byStart).forEach((phase, index) => {
     phase.depth = depth;
     phase.path = prefix + phase.name;
-    phase.colour = colour ?? colours[index % colours.length];
+    phase.colour = colourOf(phase.name) ?? colour ?? colours[index % colours.length];
     phase.end_ns = phase.start_offset_ns + phase.duration_ns;
     order.push(phase);
     visit(phase.children, depth + 1, phase.path + '/', depth === 0 && list.length === 1 ? undefined : phase.colour);
@@ -152,7 +163,8 @@ function dots(row) {
 
 function table(tree) {
   const statistics = new Map(summary.phases.map((row) => [row.path, row]));
-  const folded = new Set();
+  // A long table begins with its upper levels.
+  const folded = new Set(tree.order.length > 300 ? tree.order.filter((phase) => phase.depth >= 4) : []);
   const head = ['phase', 'start', 'time', 'in no child', 'share'];
   const body = ff.el('tbody');
   const bar = (item, hatch) => ff.el('td', {class: 'span'}, ff.el('div', {class: 'track'}, ff.el('i', {
@@ -201,6 +213,11 @@ function table(tree) {
 
 function flatten(value, prefix = '') {
   if (value === null || typeof value !== 'object') return [[prefix, String(value ?? '–')]];
+  if (Array.isArray(value)) {
+    if (value.every((item) => item === null || typeof item !== 'object')) return [[prefix, value.join(' ')]];
+    const rows = value.slice(0, 12).map((item, i) => [`${prefix}[${i}]`, Object.entries(item).map(([key, inner]) => `${key} ${inner}`).join(', ')]);
+    return value.length > 12 ? [...rows, [prefix, `… ${value.length - 12} more in the JSON`]] : rows;
+  }
   return Object.entries(value).flatMap(([key, inner]) => flatten(inner, prefix ? `${prefix}.${key}` : key));
 }
 

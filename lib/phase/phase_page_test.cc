@@ -33,7 +33,8 @@ TEST(PhasePage, ShowsPhasesGapsErrorsAndContext) {
   const auto page = Load(RenderPhasePage(
       {.tool = "vae_startup",
        .build = {.version = "0.1.0", .commit = "abc"},
-       .context_json = R"({"machine":{"cpu_model":"EPYC"},"note":"</script>"})",
+       .context_json = R"({"machine":{"cpu_model":"EPYC"},"note":"</script>",
+                           "command":["a","b c"],"libraries":[{"path":"/x"}]})",
        .samples = {MakePhaseTestReport()}},
       "Startup of <vae>"));
   if (!page.has_value()) GTEST_SKIP() << "chromium is not installed";
@@ -42,7 +43,7 @@ TEST(PhasePage, ShowsPhasesGapsErrorsAndContext) {
   EXPECT_THAT(page->dom, HasSubstr("vae_startup 0.1.0 at abc"));
   for (const char* text :
        {"vae.checkpoint_read", "first_decode", "84.0 %", "100.0 ms",
-        "machine.cpu_model", "EPYC", "reader 1",
+        "machine.cpu_model", "EPYC", "a b c", "path /x", "reader 1",
         "<td class=\"num\">20.0 ms</td>", "model.safetensors: \"short\" read",
         "1</b><span>failed phase"}) {
     EXPECT_THAT(page->dom, HasSubstr(text));
