@@ -37,6 +37,9 @@ ABSL_FLAG(bool, all, false, "Record everything, in regions or not.");
 ABSL_FLAG(std::string, registry, "",
           "{FILE} Add the regions of this textproto to the built-in ones.");
 ABSL_FLAG(bool, gpu, true, "Record kernels and copies, not spans alone.");
+ABSL_FLAG(bool, hold_cupti, true,
+          "Hold CUPTI against other tools. Without, recording costs less, and "
+          "a profiler inside the program may take the records.");
 ABSL_FLAG(double, max_gb, 4, "Size of a process's trace, gigabytes.");
 ABSL_FLAG(double, max_device_mb, 64,
           "Device memory for CUPTI's buffers, megabytes.");
@@ -64,11 +67,12 @@ cli::Tool Describe() {
       "its own streams, gets the signals sent here, and its exit status is "
       "passed on.";
   tool.has_output = false;
-  tool.groups = {{"What to record",
-                  {"regions", "all", "registry", "gpu", "rank_from_env"}},
-                 {"Where, and how much",
-                  {"dir", "max_gb", "max_device_mb", "max_seconds"}},
-                 {"Other", {"inject", "top"}}};
+  tool.groups = {
+      {"What to record",
+       {"regions", "all", "registry", "gpu", "hold_cupti", "rank_from_env"}},
+      {"Where, and how much",
+       {"dir", "max_gb", "max_device_mb", "max_seconds"}},
+      {"Other", {"inject", "top"}}};
   tool.exits = {{cli::Exit::kOk, "the program's own status, whatever it is"},
                 {cli::Exit::kTrouble, "usage, or the program was not started"}};
   tool.environment = {
@@ -125,6 +129,8 @@ absl::StatusOr<ProgramOptions> Prepare(const cli::Arguments& arguments,
       {"FIRSTFRAME_PROFILE_REGIONS", regions},
       {"FIRSTFRAME_PROFILE_ALL", absl::GetFlag(FLAGS_all) ? "1" : "0"},
       {"FIRSTFRAME_PROFILE_GPU", absl::GetFlag(FLAGS_gpu) ? "1" : "0"},
+      {"FIRSTFRAME_PROFILE_HOLD_CUPTI",
+       absl::GetFlag(FLAGS_hold_cupti) ? "1" : "0"},
       {"FIRSTFRAME_PROFILE_RANK",
        absl::GetFlag(FLAGS_rank_from_env) ? "env" : "0"},
       {"FIRSTFRAME_PROFILE_MAX_BYTES",

@@ -56,11 +56,10 @@ absl::StatusOr<CuptiApi> CuptiApi::Load(const cuda::LibrarySearch& search) {
       Set(handle, "cuptiActivitySetAttribute", &api.set_attribute) &&
       Set(handle, "cuptiGetCallbackName", &api.get_callback_name) &&
       Set(handle, "cuptiSubscribe", &api.subscribe) &&
-      Set(handle, "cuptiUnsubscribe", &api.unsubscribe);
+      Set(handle, "cuptiUnsubscribe", &api.unsubscribe) &&
+      Set(handle, "cuptiGetTimestamp", &api.get_timestamp);
   Set(handle, "cuptiSubscribe_v2", &api.subscribe_v2);
   Set(handle, "cuptiSetThreadIdType", &api.set_thread_id_type);
-  Set(handle, "cuptiActivityRegisterTimestampCallback",
-      &api.register_timestamp);
   Set(handle, "cuptiActivityEnableRuntimeApi", &api.enable_runtime_api);
   Set(handle, "cuptiActivityEnableDriverApi", &api.enable_driver_api);
   if (!complete || api.get_version(&api.version) != cupti::kSuccess ||

@@ -19,7 +19,6 @@ struct CuptiApi {
   using BufferRequested = void (*)(uint8_t**, size_t*, size_t*);
   using BufferCompleted = void (*)(void*, uint32_t, uint8_t*, size_t, size_t);
   using Callback = void (*)(void*, int, uint32_t, const void*);
-  using Timestamp = uint64_t (*)();
 
   std::string path;
   uint32_t version = 0;  // cuptiGetVersion: 18 to 26 (CUDA 12), 130001 (13.0)
@@ -36,11 +35,11 @@ struct CuptiApi {
   cupti::Result (*get_callback_name)(int, uint32_t, const char**);
   cupti::Result (*subscribe)(void**, Callback, void*);
   cupti::Result (*unsubscribe)(void*);
+  cupti::Result (*get_timestamp)(uint64_t*);
   // Optional.
   cupti::Result (*subscribe_v2)(void**, Callback, void*,
                                 cupti::SubscriberParams*);
   cupti::Result (*set_thread_id_type)(int);
-  cupti::Result (*register_timestamp)(Timestamp);
   cupti::Result (*enable_runtime_api)(uint32_t, uint8_t);
   cupti::Result (*enable_driver_api)(uint32_t, uint8_t);
 

@@ -1,5 +1,7 @@
 #include "lib/profiler/cupti_collector.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -7,11 +9,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/status_macros.h"
+#include "lib/profiler/tick_clock.h"
 
 namespace firstframe {
 namespace {
 
-constexpr size_t kBufferBytes = 4 << 20;
+// 26,000 API calls or 5,000 kernels: what a crash may lose of each thread.
+constexpr size_t kBufferBytes = 1 << 20;
 constexpr size_t kBufferAlign = 8;
 // CUPTI's own default for a device buffer.
 constexpr size_t kDeviceBufferBytes = 3200000;
@@ -59,14 +63,10 @@ absl::StatusOr<std::unique_ptr<CuptiCollector>> CuptiCollector::Create(
   }
   std::unique_ptr<CuptiCollector> collector(
       new CuptiCollector(api, options, sink));
-  FF_RETURN_IF_ERROR(collector->Subscribe());
+  if (options.subscribe) FF_RETURN_IF_ERROR(collector->Subscribe());
   instance_ = collector.get();
   if (api.set_thread_id_type != nullptr) {
     api.set_thread_id_type(cupti::kThreadIdSystem);
-  }
-  // Before anything is enabled: records of two clocks would not line up.
-  if (options.timestamp != nullptr && api.register_timestamp != nullptr) {
-    api.register_timestamp(options.timestamp);
   }
   size_t size = sizeof(size_t);
   size_t limit =
@@ -110,6 +110,21 @@ CuptiCollector::~CuptiCollector() {
   Stop();
   absl::MutexLock lock(&pool_mutex_);
   for (uint8_t* buffer : free_) std::free(buffer);
+  if (instance_ == this) instance_ = nullptr;
+}
+
+// The reading whose two times of ours lie closest.
+void CuptiCollector::Calibrate() {
+  int64_t best = INT64_MAX;
+  for (int i = 0; i < 8; ++i) {
+    uint64_t theirs = 0;
+    const int64_t before = TickClock::MonotonicNs();
+    if (api_.get_timestamp(&theirs) != cupti::kSuccess) return;
+    const int64_t after = TickClock::MonotonicNs();
+    if (after - before >= best) continue;
+    best = after - before;
+    offset_ns_ = before + (after - before) / 2 - static_cast<int64_t>(theirs);
+  }
 }
 
 void CuptiCollector::SelectApiCalls(bool enable) {
@@ -152,6 +167,7 @@ absl::Status CuptiCollector::Enable() {
     }
   }
   SelectApiCalls(true);
+  Calibrate();
   enabled_ = true;
   return absl::OkStatus();
 }
@@ -169,6 +185,8 @@ void CuptiCollector::Disable() {
 void CuptiCollector::Flush(bool forced) {
   if (stopped_) return;
   api_.flush_all(forced ? cupti::kFlushForced : 0);
+  // CUPTI's clock is the wall clock, which may be set while a program runs.
+  Calibrate();
 }
 
 void CuptiCollector::Stop() {
@@ -270,17 +288,17 @@ void CuptiCollector::DecodeOne(void* record) {
   std::memcpy(&kind, record, sizeof(kind));
   switch (kind) {
     case cupti::kConcurrentKernel:
-      sink_->OnKernel(*static_cast<const cupti::KernelRecord*>(record));
+      sink_->OnKernel(Shifted<cupti::KernelRecord>(record));
       break;
     case cupti::kMemcpy:
-      sink_->OnMemcpy(*static_cast<const cupti::MemcpyRecord*>(record));
+      sink_->OnMemcpy(Shifted<cupti::MemcpyRecord>(record));
       break;
     case cupti::kMemset:
-      sink_->OnMemset(*static_cast<const cupti::MemsetRecord*>(record));
+      sink_->OnMemset(Shifted<cupti::MemsetRecord>(record));
       break;
     case cupti::kRuntime:
     case cupti::kDriver: {
-      const auto& api = *static_cast<const cupti::ApiRecord*>(record);
+      const auto api = Shifted<cupti::ApiRecord>(record);
       const bool is_driver = kind == cupti::kDriver;
       const absl::string_view name = ApiName(
           is_driver ? cupti::kDomainDriver : cupti::kDomainRuntime, api.cbid);
@@ -292,10 +310,10 @@ void CuptiCollector::DecodeOne(void* record) {
       break;
     }
     case cupti::kSynchronization:
-      sink_->OnSync(*static_cast<const cupti::SyncRecord*>(record));
+      sink_->OnSync(Shifted<cupti::SyncRecord>(record));
       break;
     case cupti::kOverhead:
-      sink_->OnOverhead(*static_cast<const cupti::OverheadRecord*>(record));
+      sink_->OnOverhead(Shifted<cupti::OverheadRecord>(record));
       break;
   }
 }

@@ -20,7 +20,7 @@
 namespace firstframe {
 
 // Takes decoded records. Called on CUPTI's threads, one call at a time. Views
-// last until the call returns; times are those of the clock registered.
+// last until the call returns; times are nanoseconds of CLOCK_MONOTONIC.
 class CuptiSink {
  public:
   virtual ~CuptiSink() = default;
@@ -40,8 +40,9 @@ struct CuptiOptions {
   // Device memory for records, in all contexts together: CUPTI's buffers are in
   // VRAM since 12.0u1 and a large model may need it.
   size_t max_device_bytes = 64 << 20;
-  // Clock of all records; must not block. Null: CUPTI's own.
-  uint64_t (*timestamp)() = nullptr;
+  // Hold CUPTI against other tools. Not doing so saves a part of a microsecond
+  // on every CUDA call, but another tool may then take our records.
+  bool subscribe = true;
   // API calls beside those that launch, copy or wait.
   bool all_api_calls = false;
 };
@@ -63,7 +64,8 @@ class CuptiCollector {
   // Delivers what is complete; `forced` also what is not (at the end).
   void Flush(bool forced);
 
-  // Disables, flushes all, unsubscribes. No record comes afterwards.
+  // Disables, flushes all, unsubscribes. No record comes afterwards. Destroy
+  // the collector only once CUPTI has returned every buffer, or never.
   void Stop();
 
   int64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
@@ -84,6 +86,19 @@ class CuptiCollector {
   absl::string_view ApiName(int domain, uint32_t cbid);
   void Decode(uint8_t* buffer, size_t size);
   void DecodeOne(void* record);
+  // Reads CUPTI's clock beside ours.
+  void Calibrate();
+  uint64_t ToMonotonic(uint64_t time) const {
+    return time == 0 ? 0 : time + static_cast<uint64_t>(offset_ns_.load());
+  }
+  // Copies a record, with its times in our clock.
+  template <typename Record>
+  Record Shifted(const void* record) const {
+    Record copy = *static_cast<const Record*>(record);
+    copy.start = ToMonotonic(copy.start);
+    copy.end = ToMonotonic(copy.end);
+    return copy;
+  }
   uint8_t* TakeBuffer();
   void ReturnBuffer(uint8_t* buffer);
 
@@ -96,6 +111,7 @@ class CuptiCollector {
   std::atomic<bool> stopped_ = false;
   std::atomic<int64_t> dropped_ = 0;
   std::atomic<int64_t> buffers_ = 0;
+  std::atomic<int64_t> offset_ns_ = 0;  // CLOCK_MONOTONIC less CUPTI's clock
   absl::Mutex pool_mutex_;
   std::vector<uint8_t*> free_ ABSL_GUARDED_BY(pool_mutex_);
   size_t lent_ ABSL_GUARDED_BY(pool_mutex_) = 0;

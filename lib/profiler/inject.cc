@@ -45,6 +45,8 @@ SessionOptions ReadOptions() {
   options.dir = Env("FIRSTFRAME_PROFILE_DIR");
   options.all = absl::string_view(Env("FIRSTFRAME_PROFILE_ALL")) == "1";
   options.collect_gpu = absl::string_view(Env("FIRSTFRAME_PROFILE_GPU")) != "0";
+  options.hold_cupti =
+      absl::string_view(Env("FIRSTFRAME_PROFILE_HOLD_CUPTI")) != "0";
   options.regions = RegionSelection::Parse(
       Env("FIRSTFRAME_PROFILE_REGIONS"), RegionRegistry::Default(),
       {.allow_unregistered = true, .setting = "--regions"});

@@ -47,10 +47,6 @@ int64_t RealtimeNs() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-uint64_t CuptiTimestamp() {
-  return static_cast<uint64_t>(TickClock::MonotonicNs());
-}
-
 std::string HostName() {
   char name[HOST_NAME_MAX + 1] = {};
   ::gethostname(name, sizeof(name) - 1);
@@ -174,15 +170,13 @@ int64_t Session::Enter(Name name) {
 }
 
 int64_t Session::OpenRegion(int64_t tick) {
-  if (CuptiCollector* const cupti = armed_.load(std::memory_order_acquire)) {
+  if (driver_is_there_.load(std::memory_order_acquire)) {
     // depth_ counts this region already: the worker cannot switch off what is
     // on from here.
     absl::MutexLock lock(&arm_mutex_);
-    if (!cupti->enabled()) {
-      const int64_t before = TickClock::MonotonicNs();
-      const absl::Status status = cupti->Enable();
-      enable_ns_ += TickClock::MonotonicNs() - before;
-      if (!status.ok()) Say(std::string(status.message()));
+    if (CuptiCollector* const cupti = armed_.load();
+        cupti == nullptr || !cupti->enabled()) {
+      EnableGpu();
       tick = clock_.Now();
     }
   }
@@ -228,31 +222,46 @@ void Session::DisarmWhenIdle() {
 }
 
 void Session::ArmGpu() {
-  if (!options_.collect_gpu || armed_.load() != nullptr || stopping_) return;
-  const auto fail = [&](const absl::Status& status) {
-    Say(absl::StrCat(status.message(),
-                     "; recording spans alone, without kernels"));
-    absl::MutexLock lock(&mutex_);
-    cupti_state_ = std::string(status.message());
-  };
-  const absl::StatusOr<CuptiApi> api = CuptiApi::Load(options_.cupti_search);
-  if (!api.ok()) return fail(api.status());
+  if (!options_.collect_gpu) return;
+  driver_is_there_ = true;
+  // CUPTI costs something from the moment it is attached: not before a region
+  // opens.
+  if (options_.all || collecting()) {
+    absl::MutexLock lock(&arm_mutex_);
+    EnableGpu();
+  }
+}
+
+// Attaches to CUPTI at the first call; switches it on.
+void Session::EnableGpu() {
+  if (stopping_ || gpu_failed_) return;
+  const int64_t before = TickClock::MonotonicNs();
+  absl::Status status = cupti_ == nullptr ? AttachGpu() : absl::OkStatus();
+  if (status.ok()) status = cupti_->Enable();
+  enable_ns_ += TickClock::MonotonicNs() - before;
+  if (status.ok()) {
+    armed_.store(cupti_.get(), std::memory_order_release);
+    return;
+  }
+  gpu_failed_ = true;
+  Say(absl::StrCat(status.message(),
+                   "; recording spans alone, without kernels"));
+  absl::MutexLock lock(&mutex_);
+  cupti_state_ = std::string(status.message());
+}
+
+absl::Status Session::AttachGpu() {
+  FF_ASSIGN_OR_RETURN(const CuptiApi api,
+                      CuptiApi::Load(options_.cupti_search));
   CuptiOptions cupti_options;
   cupti_options.max_device_bytes =
       static_cast<size_t>(options_.max_device_bytes);
-  cupti_options.timestamp = &CuptiTimestamp;
-  auto collector = CuptiCollector::Create(*api, cupti_options, stream_.get());
-  if (!collector.ok()) return fail(collector.status());
-  cupti_ = *std::move(collector);
-  {
-    absl::MutexLock lock(&mutex_);
-    cupti_state_ = absl::StrCat(api->path, ", version ", api->version);
-  }
-  if (options_.all || collecting()) {
-    const absl::Status status = cupti_->Enable();
-    if (!status.ok()) return fail(status);
-  }
-  armed_.store(cupti_.get(), std::memory_order_release);
+  cupti_options.subscribe = options_.hold_cupti;
+  FF_ASSIGN_OR_RETURN(
+      cupti_, CuptiCollector::Create(api, cupti_options, stream_.get()));
+  absl::MutexLock lock(&mutex_);
+  cupti_state_ = absl::StrCat(api.path, ", version ", api.version);
+  return absl::OkStatus();
 }
 
 void Session::DrainSpans() {

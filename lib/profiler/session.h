@@ -43,6 +43,7 @@ struct SessionOptions {
   int64_t max_device_bytes = int64_t{64} << 20;  // of device memory
   double max_seconds = 0;                        // of collection; 0: no limit
   bool collect_gpu = true;
+  bool hold_cupti = true;  // CuptiOptions::subscribe
   cuda::LibrarySearch cupti_search = {};
 };
 
@@ -71,9 +72,9 @@ class Session {
     spans_.Add({start, clock_.Now(), id, 0});
   }
 
-  // Opens CUPTI: to be called once the driver is there (inside cuInit, from
-  // the injection's entry). When somebody else holds it, says who and goes on
-  // with spans alone.
+  // To be called once the driver is there (inside cuInit, from the injection's
+  // entry): from the first region on, its work is recorded. When somebody else
+  // holds CUPTI by then, says who and goes on with spans alone.
   void ArmGpu();
 
   // Finishes the file, writes META beside it. Idempotent. With `in_child`
@@ -101,6 +102,8 @@ class Session {
   int64_t OpenRegion(int64_t tick);
   void CloseRegion(int64_t tick);
   void DisarmWhenIdle();
+  void EnableGpu() ABSL_EXCLUSIVE_LOCKS_REQUIRED(arm_mutex_);
+  absl::Status AttachGpu() ABSL_EXCLUSIVE_LOCKS_REQUIRED(arm_mutex_);
   void WriteMeta(bool finished);
   void MeasureSpanCost();
 
@@ -111,7 +114,9 @@ class Session {
   SpanRecorder spans_;
   std::unique_ptr<TraceStream> stream_;
   std::unique_ptr<CuptiCollector> cupti_;
-  std::atomic<CuptiCollector*> armed_ = nullptr;
+  std::atomic<CuptiCollector*> armed_ = nullptr;  // cupti_, once it works
+  std::atomic<bool> driver_is_there_ = false;
+  bool gpu_failed_ = false;
   std::atomic<int> depth_ = 0;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> over_time_ = false;

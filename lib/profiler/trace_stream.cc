@@ -148,9 +148,11 @@ void TraceStream::OnApi(const cupti::ApiRecord& record, absl::string_view name,
   const auto start = static_cast<int64_t>(record.start);
   if (!options_.keep_all && !regions_->Contains(start)) {
     ++counts_.outside_count;
+    SettleWaiting(record.correlation_id, false);
     return;
   }
   kept_.insert(record.correlation_id);
+  SettleWaiting(record.correlation_id, true);
   if (OverBudget()) return;
   const TraceAnnotation annotations[] = {
       {"cbid", int64_t{record.cbid}},
@@ -275,11 +277,26 @@ void TraceStream::Place(const Work& work) {
     Emit(work);
     return;
   }
-  if (waiting_.size() >= kMaxWaiting) {
-    waiting_.pop_front();
-    ++counts_.outside_count;
+  if (waiting_order_.size() >= kMaxWaiting) {
+    SettleWaiting(waiting_order_.front(), false);
+    waiting_order_.pop_front();
   }
-  waiting_.push_back(work);
+  waiting_[work.correlation].push_back(work);
+  waiting_order_.push_back(work.correlation);
+}
+
+// The launch of `correlation` is known: its work is written, or left out.
+void TraceStream::SettleWaiting(uint32_t correlation, bool keep) {
+  const auto found = waiting_.find(correlation);
+  if (found == waiting_.end()) return;
+  for (const Work& work : found->second) {
+    if (keep) {
+      Emit(work);
+    } else {
+      ++counts_.outside_count;
+    }
+  }
+  waiting_.erase(found);
 }
 
 uint64_t TraceStream::StreamTrack(const Work& work) {
@@ -337,16 +354,12 @@ void TraceStream::Emit(const Work& work) {
 
 absl::Status TraceStream::Flush(bool last) {
   absl::MutexLock lock(&mutex_);
-  std::deque<Work> waiting;
-  waiting.swap(waiting_);
-  for (const Work& work : waiting) {
-    if (kept_.contains(work.correlation)) {
-      Emit(work);
-    } else if (last) {
-      ++counts_.outside_count;
-    } else {
-      waiting_.push_back(work);
+  if (last) {
+    for (const auto& [correlation, works] : waiting_) {
+      counts_.outside_count += static_cast<int64_t>(works.size());
     }
+    waiting_.clear();
+    waiting_order_.clear();
   }
   return WriteOut();
 }

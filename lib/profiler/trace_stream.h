@@ -109,6 +109,8 @@ class TraceStream : public CuptiSink {
   uint64_t ApiTrack(int64_t tid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t StreamTrack(const Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Place(const Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SettleWaiting(uint32_t correlation, bool keep)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Emit(const Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const std::string* KernelName(const char* mangled)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -129,7 +131,10 @@ class TraceStream : public CuptiSink {
   absl::flat_hash_map<std::string, std::unique_ptr<std::string>> names_
       ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<uint32_t> kept_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Work> waiting_ ABSL_GUARDED_BY(mutex_);
+  // Work whose launch has not been seen, by correlation, and in order of age.
+  absl::flat_hash_map<uint32_t, std::vector<Work>> waiting_
+      ABSL_GUARDED_BY(mutex_);
+  std::deque<uint32_t> waiting_order_ ABSL_GUARDED_BY(mutex_);
   TraceStreamCounts counts_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -59,6 +59,10 @@ struct TraceEvent {
   // Where the event starts in the unpacked file.
   uint64_t offset = 0;
 
+  // Whether pid and tid are text in the file (also empty text).
+  bool pid_is_text() const { return pid_text.data() != nullptr; }
+  bool tid_is_text() const { return tid_text.data() != nullptr; }
+
   int64_t end_ns() const { return time_ns + duration_ns; }
 };
 

@@ -57,7 +57,7 @@ class Merger {
                                  event.name == "process_sort_index")) {
         continue;
       }
-      if (event.pid_text.empty()) NotePid(event.pid);
+      if (!event.pid_is_text()) NotePid(event.pid);
       json.clear();
       AppendEditedJson(
           event.raw,
@@ -87,7 +87,7 @@ class Merger {
   JsonEdit Edit(const TraceEvent& event, absl::string_view path,
                 absl::string_view raw) {
     if (path == "pid") {
-      if (event.pid_text.empty()) {
+      if (!event.pid_is_text()) {
         return Replace(absl::StrCat(pids_.at(event.pid)));
       }
       std::string text;

@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<WrittenTrace>> SplitTrace(
   }
   return Distribute(input, stem, [](const TraceEvent& event, const auto& emit) {
     const int64_t index = event.pid / kMergePidStride - 1;
-    if (event.pid_text.empty() && index >= 0) {
+    if (!event.pid_is_text() && index >= 0) {
       emit(absl::StrCat("rank", index));
     }
   });

@@ -136,15 +136,15 @@ absl::Status Validator::Look(const TraceEvent& event) {
   }
   if (event.has_time && event.time_ns < 0) negative_time_.At(at);
   if (event.time_ns >= kEpochTimesNs) epoch_time_.At(at);
-  if (event.pid_text.empty() && event.pid < 0) negative_pid_.At(at);
-  if (event.tid_text.empty() && (event.tid < 0 || event.tid > UINT32_MAX)) {
+  if (!event.pid_is_text() && event.pid < 0) negative_pid_.At(at);
+  if (!event.tid_is_text() && (event.tid < 0 || event.tid > UINT32_MAX)) {
     wide_tid_.At(at);
   }
   LookAtNumbers(event);
   LookAtArgs(event);
   const bool is_gpu =
       IsGpuWork(event.kind) || event.kind == TraceEventKind::kGpuUserAnnotation;
-  if (is_span && event.pid_text.empty()) {
+  if (is_span && !event.pid_is_text()) {
     (is_gpu ? devices_ : host_pids_).insert(event.pid);
   }
   if (event.kind == TraceEventKind::kRuntime ||

@@ -1,0 +1,72 @@
+// Holds our declarations against the toolkit's own headers.
+
+#include "lib/profiler/cupti_abi.h"
+
+#include <cupti.h>
+
+#include <cstddef>
+
+#include "gtest/gtest.h"
+
+namespace firstframe {
+namespace {
+
+#define EXPECT_SAME(ours, our_field, theirs, their_field) \
+  EXPECT_EQ(offsetof(cupti::ours, our_field), offsetof(theirs, their_field))
+
+TEST(CuptiAbi, Records) {
+  EXPECT_SAME(KernelRecord, start, CUpti_ActivityKernel10, start);
+  EXPECT_SAME(KernelRecord, end, CUpti_ActivityKernel10, end);
+  EXPECT_SAME(KernelRecord, registers_per_thread, CUpti_ActivityKernel10,
+              registersPerThread);
+  EXPECT_SAME(KernelRecord, device_id, CUpti_ActivityKernel10, deviceId);
+  EXPECT_SAME(KernelRecord, stream_id, CUpti_ActivityKernel10, streamId);
+  EXPECT_SAME(KernelRecord, grid, CUpti_ActivityKernel10, gridX);
+  EXPECT_SAME(KernelRecord, block, CUpti_ActivityKernel10, blockX);
+  EXPECT_SAME(KernelRecord, dynamic_shared_memory, CUpti_ActivityKernel10,
+              dynamicSharedMemory);
+  EXPECT_SAME(KernelRecord, correlation_id, CUpti_ActivityKernel10,
+              correlationId);
+  EXPECT_SAME(KernelRecord, name, CUpti_ActivityKernel10, name);
+  EXPECT_SAME(KernelRecord, graph_node_id, CUpti_ActivityKernel10, graphNodeId);
+  EXPECT_SAME(KernelRecord, graph_id, CUpti_ActivityKernel10, graphId);
+  EXPECT_SAME(MemcpyRecord, bytes, CUpti_ActivityMemcpy6, bytes);
+  EXPECT_SAME(MemcpyRecord, correlation_id, CUpti_ActivityMemcpy6,
+              correlationId);
+  EXPECT_SAME(MemcpyRecord, graph_id, CUpti_ActivityMemcpy6, graphId);
+  EXPECT_SAME(MemsetRecord, bytes, CUpti_ActivityMemset4, bytes);
+  EXPECT_SAME(MemsetRecord, correlation_id, CUpti_ActivityMemset4,
+              correlationId);
+  EXPECT_SAME(MemsetRecord, graph_id, CUpti_ActivityMemset4, graphId);
+  EXPECT_SAME(ApiRecord, cbid, CUpti_ActivityAPI, cbid);
+  EXPECT_SAME(ApiRecord, correlation_id, CUpti_ActivityAPI, correlationId);
+  EXPECT_SAME(ApiRecord, thread_id, CUpti_ActivityAPI, threadId);
+  EXPECT_SAME(SyncRecord, stream_id, CUpti_ActivitySynchronization2, streamId);
+  EXPECT_SAME(OverheadRecord, start, CUpti_ActivityOverhead3, start);
+  EXPECT_SAME(OverheadRecord, end, CUpti_ActivityOverhead3, end);
+  EXPECT_EQ(sizeof(cupti::SubscriberParams), sizeof(CUpti_SubscriberParams));
+}
+
+TEST(CuptiAbi, Constants) {
+  EXPECT_EQ(int{cupti::kMemcpy}, int{CUPTI_ACTIVITY_KIND_MEMCPY});
+  EXPECT_EQ(int{cupti::kMemset}, int{CUPTI_ACTIVITY_KIND_MEMSET});
+  EXPECT_EQ(int{cupti::kDriver}, int{CUPTI_ACTIVITY_KIND_DRIVER});
+  EXPECT_EQ(int{cupti::kRuntime}, int{CUPTI_ACTIVITY_KIND_RUNTIME});
+  EXPECT_EQ(int{cupti::kConcurrentKernel},
+            int{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
+  EXPECT_EQ(int{cupti::kOverhead}, int{CUPTI_ACTIVITY_KIND_OVERHEAD});
+  EXPECT_EQ(int{cupti::kSynchronization},
+            int{CUPTI_ACTIVITY_KIND_SYNCHRONIZATION});
+  EXPECT_EQ(cupti::kMultipleSubscribers,
+            int{CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED});
+  EXPECT_EQ(cupti::kMaxLimitReached, int{CUPTI_ERROR_MAX_LIMIT_REACHED});
+  EXPECT_EQ(cupti::kAttributeDeviceBufferPoolLimit,
+            int{CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT});
+  EXPECT_EQ(cupti::kThreadIdSystem, int{CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM});
+  EXPECT_EQ(cupti::kDomainDriver, int{CUPTI_CB_DOMAIN_DRIVER_API});
+  EXPECT_EQ(cupti::kDomainRuntime, int{CUPTI_CB_DOMAIN_RUNTIME_API});
+  EXPECT_EQ(cupti::kFlushForced, uint32_t{CUPTI_ACTIVITY_FLAG_FLUSH_FORCED});
+}
+
+}  // namespace
+}  // namespace firstframe
