@@ -9,7 +9,7 @@ thread_local std::optional<int64_t> current_step;
 
 std::optional<int64_t> CurrentTraceStep() { return current_step; }
 
-TraceStep::TraceStep(int64_t step) : previous_(current_step) {
+TraceStep::TraceStep(std::optional<int64_t> step) : previous_(current_step) {
   current_step = step;
 }
 

@@ -11,11 +11,11 @@ namespace firstframe {
 // Returns this thread's current step; nothing outside of any TraceStep.
 std::optional<int64_t> CurrentTraceStep();
 
-// Sets this thread's step for as long as it lives, then restores the one
+// Sets this thread's step (nothing: none) for as long as it lives, then restores the one
 // before. Other threads see nothing of it, as in FastVideo.
 class TraceStep {
  public:
-  explicit TraceStep(int64_t step);
+  explicit TraceStep(std::optional<int64_t> step);
   ~TraceStep();
   TraceStep(const TraceStep&) = delete;
   TraceStep& operator=(const TraceStep&) = delete;

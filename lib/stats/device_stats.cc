@@ -9,6 +9,39 @@
 #include "lib/stats/stats_kernel.h"
 
 namespace firstframe {
+namespace internal {
+
+absl::StatusOr<StatsSlots::Slot> StatsSlots::Take() {
+  constexpr size_t kSlabResults = 64;
+  absl::MutexLock lock(&mutex_);
+  if (results_.empty()) {
+    FF_ASSIGN_OR_RETURN(cuda::PinnedBuffer slab,
+                        cuda::PinnedBuffer::Allocate(
+                            kSlabResults * sizeof(DeviceSums), runtime_));
+    for (size_t i = 0; i < kSlabResults; ++i) {
+      results_.push_back(slab.data() + i * sizeof(DeviceSums));
+    }
+    slabs_.push_back(std::move(slab));
+  }
+  if (events_.empty()) {
+    FF_ASSIGN_OR_RETURN(
+        cuda::Event event,
+        cuda::Event::Create(cuda::EventKind::kOrdering, runtime_));
+    events_.push_back(std::move(event));
+  }
+  Slot slot = {results_.back(), std::move(events_.back())};
+  results_.pop_back();
+  events_.pop_back();
+  return slot;
+}
+
+void StatsSlots::GiveBack(Slot slot) {
+  absl::MutexLock lock(&mutex_);
+  results_.push_back(slot.result);
+  events_.push_back(std::move(slot.done));
+}
+
+}  // namespace internal
 
 absl::StatusOr<std::unique_ptr<DeviceStats>> DeviceStats::Create(
     cuda::Runtime& runtime) {
@@ -33,23 +66,24 @@ absl::StatusOr<PendingStats> DeviceStats::Enqueue(const void* data, DType dtype,
                                                   int64_t numel,
                                                   const StatsRequest& request,
                                                   cuda::StreamHandle stream) {
-  FF_ASSIGN_OR_RETURN(
-      cuda::PinnedBuffer result,
-      cuda::PinnedBuffer::Allocate(sizeof(DeviceSums), runtime_));
-  FF_ASSIGN_OR_RETURN(
-      cuda::Event done,
-      cuda::Event::Create(cuda::EventKind::kOrdering, runtime_));
+  FF_ASSIGN_OR_RETURN(internal::StatsSlots::Slot slot, slots_->Take());
   FF_RETURN_IF_ERROR(EnqueueKernel(data, dtype, numel, request, stream));
   FF_RETURN_IF_ERROR(runtime_.CopyAsync(
-      {result.data(), scratch_.data(), sizeof(DeviceSums)}, stream));
-  FF_RETURN_IF_ERROR(done.Record(stream));
-  return PendingStats(std::move(result), std::move(done), numel, request);
+      {slot.result, scratch_.data(), sizeof(DeviceSums)}, stream));
+  FF_RETURN_IF_ERROR(slot.done.Record(stream));
+  return PendingStats(slots_, std::move(slot), numel, request);
+}
+
+PendingStats::~PendingStats() {
+  if (slots_ == nullptr) return;
+  slot_.done.Synchronize().IgnoreError();
+  slots_->GiveBack(std::move(slot_));
 }
 
 absl::StatusOr<TensorStats> PendingStats::Read() const {
-  FF_RETURN_IF_ERROR(done_.Synchronize());
+  FF_RETURN_IF_ERROR(slot_.done.Synchronize());
   DeviceSums sums;
-  std::memcpy(&sums, result_.data(), sizeof(sums));
+  std::memcpy(&sums, slot_.result, sizeof(sums));
   TensorStats s;
   s.numel = numel_;
   s.nan = static_cast<int64_t>(sums.nan);

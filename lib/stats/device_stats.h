@@ -14,9 +14,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "lib/cuda/event.h"
 #include "lib/cuda/memory.h"
 #include "lib/cuda/runtime.h"
@@ -25,25 +29,63 @@
 
 namespace firstframe {
 
+namespace internal {
+
+// Pinned memory and an event for each result on its way, used again and again:
+// to allocate pinned memory takes a driver lock and waits for the device.
+// Thread-safe.
+class StatsSlots {
+ public:
+  struct Slot {
+    std::byte* result = nullptr;  // of a DeviceSums
+    cuda::Event done;
+  };
+
+  explicit StatsSlots(cuda::Runtime& runtime) : runtime_(runtime) {}
+  absl::StatusOr<Slot> Take();
+  void GiveBack(Slot slot);
+
+ private:
+  cuda::Runtime& runtime_;
+  absl::Mutex mutex_;
+  std::vector<cuda::PinnedBuffer> slabs_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::byte*> results_ ABSL_GUARDED_BY(mutex_);
+  std::vector<cuda::Event> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace internal
+
 // Statistics on their way. Movable, thread-compatible.
 class PendingStats {
  public:
+  PendingStats(PendingStats&&) = default;
+  PendingStats& operator=(PendingStats&& other) noexcept {
+    std::swap(slots_, other.slots_);
+    std::swap(slot_, other.slot_);
+    numel_ = other.numel_;
+    request_ = other.request_;
+    return *this;
+  }
+  // Its memory is used again, so that a kernel in flight is waited for.
+  ~PendingStats();
+
   // Never waits.
-  absl::StatusOr<bool> IsReady() const { return done_.IsComplete(); }
+  absl::StatusOr<bool> IsReady() const { return slot_.done.IsComplete(); }
   // Waits for the kernel if it must.
   absl::StatusOr<TensorStats> Read() const;
 
  private:
   friend class DeviceStats;
-  PendingStats(cuda::PinnedBuffer result, cuda::Event done, int64_t numel,
+  PendingStats(std::shared_ptr<internal::StatsSlots> slots,
+               internal::StatsSlots::Slot slot, int64_t numel,
                StatsRequest request)
-      : result_(std::move(result)),
-        done_(std::move(done)),
+      : slots_(std::move(slots)),
+        slot_(std::move(slot)),
         numel_(numel),
         request_(request) {}
 
-  cuda::PinnedBuffer result_;
-  cuda::Event done_;
+  std::shared_ptr<internal::StatsSlots> slots_;  // null: moved from
+  internal::StatsSlots::Slot slot_;
   int64_t numel_;
   StatsRequest request_;
 };
@@ -72,10 +114,13 @@ class DeviceStats {
 
  private:
   DeviceStats(cuda::DeviceBuffer scratch, cuda::Runtime& runtime)
-      : scratch_(std::move(scratch)), runtime_(runtime) {}
+      : scratch_(std::move(scratch)),
+        runtime_(runtime),
+        slots_(std::make_shared<internal::StatsSlots>(runtime)) {}
 
   cuda::DeviceBuffer scratch_;
   cuda::Runtime& runtime_;
+  const std::shared_ptr<internal::StatsSlots> slots_;
 };
 
 }  // namespace firstframe
