@@ -184,11 +184,11 @@ absl::StatusOr<Runs> RunAll(const cli::Arguments& command, const cli::Io& io) {
     if (is_cold) cache = EvictFiles(files);
     FF_ASSIGN_OR_RETURN(const Observation observation, Observe(options));
     for (const std::string& problem : observation.problems) io.Note(problem);
-    const Launched& launched = observation.launched;
-    if (launched.exit_code != 0) {
+    const ProgramExit& launched = observation.launched;
+    if (launched.ShellCode() != 0) {
       io.Note(absl::StrCat("run ", run + 1, ": the program ended with code ",
-                           launched.exit_code));
-      if (runs.exit_code == 0) runs.exit_code = launched.exit_code;
+                           launched.ShellCode()));
+      if (runs.exit_code == 0) runs.exit_code = launched.ShellCode();
     }
     runs.facts.push_back(GatherStartupFacts(launched, observation.processes));
     runs.facts.back().cache_before = cache;

@@ -14,7 +14,7 @@ expect 2 "no command" "$TOOL"
 err_has 'expected -- COMMAND'
 expect 2 "no runs" "$TOOL" --runs=0 -- true
 expect 2 "a command that is not there" "${RUN[@]}" -- /no/such/command
-err_has 'cannot start /no/such/command'
+err_has '/no/such/command: No such file'
 expect 2 "a scratch folder that is not there" "$TOOL" --scratch=/no/such -- true
 expect 2 "a full disk" "${RUN[@]}" --output=/dev/full -- true
 

@@ -70,8 +70,8 @@ absl::StatusOr<ProgramExit> RunProgram(const ProgramOptions& options) {
   ::sigaddset(&waited, SIGCHLD);
   for (const int signal : kForwarded) ::sigaddset(&waited, signal);
   ::sigprocmask(SIG_BLOCK, &waited, &before);
-  const int64_t start = NowNs();
   ProgramExit exit;
+  exit.fork_ns = NowNs();
   exit.pid = ::fork();
   if (exit.pid < 0) {
     const int code = errno;
@@ -85,6 +85,8 @@ absl::StatusOr<ProgramExit> RunProgram(const ProgramOptions& options) {
   do {
     got = ::read(report[0], &failure, sizeof(failure));
   } while (got < 0 && errno == EINTR);
+  // The pipe's other end closed when the kernel threw the old program away.
+  exit.exec_ns = NowNs();
   ::close(report[0]);
 
   int status = 0;
@@ -99,11 +101,15 @@ absl::StatusOr<ProgramExit> RunProgram(const ProgramOptions& options) {
     if (info.si_code == SI_KERNEL) continue;
     ::kill(exit.pid, signal);
   }
-  exit.wall_ns = NowNs() - start;
+  exit.exit_ns = NowNs();
+  exit.wall_ns = exit.exit_ns - exit.fork_ns;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (got == sizeof(failure)) return StartError(options.arguments[0], failure);
   exit.user_ns = ToNs(usage.ru_utime);
   exit.system_ns = ToNs(usage.ru_stime);
+  exit.max_resident_bytes = int64_t{usage.ru_maxrss} * 1024;
+  exit.major_faults = usage.ru_majflt;
+  exit.storage_read_bytes = int64_t{usage.ru_inblock} * 512;
   if (WIFSIGNALED(status)) {
     exit.signal = WTERMSIG(status);
   } else {

@@ -26,9 +26,18 @@ struct ProgramExit {
   pid_t pid = 0;
   int code = 0;    // of a normal exit
   int signal = 0;  // that ended it, or 0
-  int64_t wall_ns = 0;
+  // CLOCK_MONOTONIC: of the fork, when the kernel had replaced the program (as
+  // this process learnt of it), when the child was gone and its memory freed.
+  int64_t fork_ns = 0;
+  int64_t exec_ns = 0;
+  int64_t exit_ns = 0;
+  int64_t wall_ns = 0;  // fork to exit
+  // Of the program and the children that it waited for.
   int64_t user_ns = 0;
   int64_t system_ns = 0;
+  int64_t max_resident_bytes = 0;  // of the largest process
+  int64_t major_faults = 0;
+  int64_t storage_read_bytes = 0;  // what the page cache did not have
 
   // What a shell reports: the code, or 128 and the signal.
   int ShellCode() const { return signal != 0 ? 128 + signal : code; }

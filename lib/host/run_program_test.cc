@@ -34,6 +34,15 @@ TEST(RunProgram, ExitCodesAndSignals) {
   EXPECT_GT(killed.wall_ns, 0);
 }
 
+TEST(RunProgram, TimesAreInOrder) {
+  ASSERT_OK_AND_ASSIGN(const ProgramExit exit, RunProgram(Shell("sleep 0.02")));
+  EXPECT_GT(exit.fork_ns, 0);
+  EXPECT_GE(exit.exec_ns, exit.fork_ns);
+  EXPECT_GE(exit.exit_ns, exit.exec_ns + 10'000'000);
+  EXPECT_EQ(exit.wall_ns, exit.exit_ns - exit.fork_ns);
+  EXPECT_GT(exit.max_resident_bytes, 100'000);
+}
+
 TEST(RunProgram, Environment) {
   const TempDir dir;
   ::setenv("FF_TEST_GONE", "1", 1);

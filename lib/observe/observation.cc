@@ -73,19 +73,19 @@ absl::StatusOr<Observation> Observe(const ObservationOptions& options) {
   std::filesystem::create_directory(python, error);
   FF_RETURN_IF_ERROR(
       folder.Write("python/sitecustomize.py", kImportHook).status());
-  LaunchOptions launch = {
-      .argv = options.argv,
-      .environment = {{kEventFolderVariable, events},
-                      {"LD_PRELOAD", Joined(library, options.ld_preload)},
-                      {"PYTHONPATH", Joined(python, options.python_path)}}};
+  ProgramOptions program = {
+      .arguments = options.argv,
+      .set = {{kEventFolderVariable, events},
+              {"LD_PRELOAD", Joined(library, options.ld_preload)},
+              {"PYTHONPATH", Joined(python, options.python_path)}}};
   if (options.nvtx_injection.empty()) {
-    launch.environment.emplace_back("NVTX_INJECTION64_PATH", library);
+    program.set.emplace_back("NVTX_INJECTION64_PATH", library);
   }
   if (options.list_files) {
-    launch.environment.emplace_back(kListFilesVariable, "1");
+    program.set.emplace_back(kListFilesVariable, "1");
   }
   Observation observation;
-  FF_ASSIGN_OR_RETURN(observation.launched, Launch(launch));
+  FF_ASSIGN_OR_RETURN(observation.launched, RunProgram(program));
   observation.processes = ReadObservedProcesses(events, &observation.problems);
   return observation;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lib/observe/launch.h"
+#include "lib/host/run_program.h"
 #include "lib/observe/observed_process.h"
 
 namespace firstframe {
@@ -30,7 +30,7 @@ struct ObservationOptions {
 };
 
 struct Observation {
-  Launched launched;
+  ProgramExit launched;
   std::vector<ObservedProcess> processes;
   std::vector<std::string> problems;  // files that could not be read
 };
@@ -38,7 +38,7 @@ struct Observation {
 // Writes the library and the hook into a new folder, runs the program to its
 // end, reads what its processes left, and removes the folder. The program sees
 // LD_PRELOAD, PYTHONPATH, FIRSTFRAME_STARTUP_DIR, and NVTX_INJECTION64_PATH
-// where it was not set. Errors of Launch, and of making the folder.
+// where it was not set. Errors of RunProgram, and of making the folder.
 absl::StatusOr<Observation> Observe(const ObservationOptions& options);
 
 }  // namespace firstframe

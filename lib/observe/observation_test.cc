@@ -43,7 +43,7 @@ class ObservationTest : public ::testing::Test {
 
 TEST_F(ObservationTest, ChangesNothingAndSeesEverything) {
   ASSERT_OK_AND_ASSIGN(const Observation observation, Observe(options_));
-  ASSERT_EQ(observation.launched.exit_code, 17);
+  ASSERT_EQ(observation.launched.ShellCode(), 17);
   EXPECT_THAT(observation.problems, IsEmpty());
   // The program and its forked child; the vfork child is not a process of its
   // own.
@@ -114,11 +114,11 @@ TEST_F(ObservationTest, PhasesOfTheMainThreadAddUpToTheWallTime) {
 
 TEST_F(ObservationTest, PassesSignalsAndExitCodesOn) {
   options_.argv = {"sh", "-c", "exit 3"};
-  EXPECT_EQ(Observe(options_)->launched.exit_code, 3);
+  EXPECT_EQ(Observe(options_)->launched.ShellCode(), 3);
   options_.argv = {"sh", "-c", "kill -TERM $$"};
-  EXPECT_EQ(Observe(options_)->launched.exit_code, 128 + 15);
+  EXPECT_EQ(Observe(options_)->launched.ShellCode(), 128 + 15);
   options_.argv = {"sh", "-c", "kill -TERM $PPID; sleep 5"};
-  EXPECT_EQ(Observe(options_)->launched.exit_code, 128 + 15);
+  EXPECT_EQ(Observe(options_)->launched.ShellCode(), 128 + 15);
 }
 
 TEST_F(ObservationTest, FollowsAnExec) {
@@ -138,7 +138,7 @@ TEST_F(ObservationTest, SaysWhatCannotBeStarted) {
   options_.argv = {"/no/such/program"};
   EXPECT_THAT(Observe(options_),
               StatusIs(absl::StatusCode::kNotFound,
-                       HasSubstr("cannot start /no/such/program")));
+                       HasSubstr("/no/such/program: No such file")));
   options_.scratch_folder = "/no/such/folder";
   EXPECT_THAT(Observe(options_), StatusIs(absl::StatusCode::kNotFound,
                                           HasSubstr("/no/such/folder")));

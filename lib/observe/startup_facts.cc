@@ -119,7 +119,7 @@ void AddLibraries(absl::Span<const ObservedProcess> processes,
 
 }  // namespace
 
-StartupFacts GatherStartupFacts(const Launched& launched,
+StartupFacts GatherStartupFacts(const ProgramExit& launched,
                                 absl::Span<const ObservedProcess> processes) {
   StartupFacts facts = {
       .launched = launched,

@@ -13,8 +13,8 @@
 
 #include "absl/types/span.h"
 #include "lib/base/json_writer.h"
+#include "lib/host/run_program.h"
 #include "lib/observe/file_cache.h"
-#include "lib/observe/launch.h"
 #include "lib/observe/observed_process.h"
 
 namespace firstframe {
@@ -45,7 +45,7 @@ struct LoadedLibrary {
 };
 
 struct StartupFacts {
-  Launched launched;
+  ProgramExit launched;
   int64_t num_processes = 0;
   int64_t dropped_events = 0;
   StartupMoments moments;
@@ -58,7 +58,7 @@ struct StartupFacts {
   std::optional<FileCacheState> cache_before;
 };
 
-StartupFacts GatherStartupFacts(const Launched& launched,
+StartupFacts GatherStartupFacts(const ProgramExit& launched,
                                 absl::Span<const ObservedProcess> processes);
 
 // Writes the facts as one object.

@@ -48,9 +48,9 @@ std::vector<NamedMoment> Moments(const StartupMoments& moments) {
       {"exit_begin_ns", "exit begun", moments.exit_begin_ns}};
 }
 
-void WriteLaunched(const Launched& launched, JsonWriter& json) {
+void WriteLaunched(const ProgramExit& launched, JsonWriter& json) {
   json.Key("wall_ns").Int(launched.exit_ns - launched.fork_ns);
-  json.Key("exit_code").Int(launched.exit_code);
+  json.Key("exit_code").Int(launched.ShellCode());
   json.Key("user_ns").Int(launched.user_ns);
   json.Key("system_ns").Int(launched.system_ns);
   json.Key("max_resident_bytes").Int(launched.max_resident_bytes);

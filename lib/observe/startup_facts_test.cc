@@ -40,10 +40,10 @@ ObservedProcess PythonProcess() {
   return process;
 }
 
-constexpr Launched kLaunched = {.pid = 5,
-                                .fork_ns = 1'000'000,
-                                .exec_ns = 2'500'000,
-                                .exit_ns = 101'000'000};
+constexpr ProgramExit kLaunched = {.pid = 5,
+                                   .fork_ns = 1'000'000,
+                                   .exec_ns = 2'500'000,
+                                   .exit_ns = 101'000'000};
 
 TEST(StartupFacts, SelfTimesAddUpAndCumulativeTimesNest) {
   const StartupFacts facts = GatherStartupFacts(kLaunched, {PythonProcess()});

@@ -82,7 +82,7 @@ std::optional<Interval> FromEvent(const ObservedEvent& event, int64_t min_ns,
 
 class TimelineBuilder {
  public:
-  TimelineBuilder(const Launched& launched,
+  TimelineBuilder(const ProgramExit& launched,
                   const StartupTimelineOptions& options)
       : launched_(launched), options_(options) {
     report_.recording_duration_ns = launched.exit_ns - launched.fork_ns;
@@ -268,7 +268,7 @@ class TimelineBuilder {
     }
   }
 
-  const Launched& launched_;
+  const ProgramExit& launched_;
   const StartupTimelineOptions& options_;
   PhaseReport report_;
   int64_t next_id_ = 0;
@@ -295,7 +295,7 @@ std::string ShortCommand(absl::Span<const std::string> command) {
   return std::string(program);
 }
 
-PhaseReport BuildStartupTimeline(const Launched& launched,
+PhaseReport BuildStartupTimeline(const ProgramExit& launched,
                                  absl::Span<const ObservedProcess> processes,
                                  const StartupTimelineOptions& options) {
   return TimelineBuilder(launched, options).Build(processes);

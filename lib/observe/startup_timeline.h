@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "lib/observe/launch.h"
+#include "lib/host/run_program.h"
 #include "lib/observe/observed_process.h"
 #include "lib/phase/phase_record.h"
 
@@ -34,7 +34,7 @@ struct StartupTimelineOptions {
 // CUDA calls ("cuda.*"), checkpoint files ("open X") and NVTX ranges nest in
 // them by time. Other threads and processes with such events have lanes of
 // their own.
-PhaseReport BuildStartupTimeline(const Launched& launched,
+PhaseReport BuildStartupTimeline(const ProgramExit& launched,
                                  absl::Span<const ObservedProcess> processes,
                                  const StartupTimelineOptions& options = {});
 
