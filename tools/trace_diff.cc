@@ -23,7 +23,7 @@ ABSL_FLAG(std::string, control, "",
           "device or batch. Its distance from LEFT is what healthy means.");
 ABSL_FLAG(double, coherent_jump, 8,
           "{X} Statistics fire at X times the level expected.");
-ABSL_FLAG(double, energy_jump, 2,
+ABSL_FLAG(double, energy_jump, 2.5,
           "{X} Sketches fire at X times the level expected.");
 ABSL_FLAG(double, energy_ceiling, 0.10,
           "{SHARE} Relative error of elements that no history excuses.");

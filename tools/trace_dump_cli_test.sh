@@ -20,6 +20,26 @@ expect 1 "layers that match nothing" "$TOOL" --layers=nothing $GOLDEN
 err_has "there is '[a-z_]+'"
 expect 0 "a glob" "$TOOL" --stats=sum 'testdata/wan_vae/tin*_golden.safetensors'
 
+# The statistics are what the definition in plain Python says.
+if command -v python3 >/dev/null; then
+  TINY=testdata/wan_vae/tiny_golden.safetensors
+  python3 lib/stats/reference.py $TINY >"$TMP/reference.jsonl"
+  expect 0 "the definition's statistics" "$TOOL" --stats=h_set,h_pos,amax_idx,exp_hist,samp,sk $TINY
+  python3 - "$TMP/reference.jsonl" "$OUT" <<'PYTHON' || fail "differs from lib/stats/reference.py"
+import base64, json, struct, sys
+reference = [json.loads(line) for line in open(sys.argv[1])]
+ours = {record["module"]: record for record in map(json.loads, open(sys.argv[2]))}
+assert len(reference) == 5
+for record in reference:
+    other = ours[record["module"]]
+    for key in ("h_set", "h_pos", "amax_idx", "exp_hist", "samp"):
+        assert record[key] == other[key], (record["module"], key)
+    a, b = (struct.unpack("<64f", base64.b64decode(r["sk"])) for r in (record, other))
+    norm = sum(x * x for x in a) ** 0.5
+    assert all(abs(x - y) <= 3e-6 * norm for x, y in zip(a, b)), record["module"]
+PYTHON
+fi
+
 # One .npy in the format's version 1.0: [2, 3] of float32.
 {
   printf '\x93NUMPY\x01\x00\x76\x00'

@@ -37,10 +37,10 @@ struct DivergenceOptions {
   ThresholdProfile profile = ThresholdProfile::kAuto;
   // A jump fires at these multiples of the level expected.
   double coherent_jump = 8;
-  double energy_jump = 2;
+  double energy_jump = 2.5;
   // The same with fewer than three rows of history.
   double coherent_jump_without_history = 12;
-  double energy_jump_without_history = 3;
+  double energy_jump_without_history = 3.75;
   // Ceilings that no history excuses.
   double energy_ceiling = 0.10;
   double abs_mean_ceiling = 0.05;

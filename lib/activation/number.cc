@@ -39,7 +39,9 @@ uint32_t EightDigits(uint64_t c) {
 }
 
 // Appends the digits at `p` to `*mantissa` and returns the position behind.
-const char* TakeDigits(const char* p, const char* end, uint64_t* mantissa) {
+// Inlined: it is a third of the time of a comparison.
+__attribute__((always_inline)) inline const char* TakeDigits(
+    const char* p, const char* end, uint64_t* mantissa) {
   while (end - p >= 8) {
     const uint64_t chunk = Load8(p);
     if (!AreDigits(chunk)) break;

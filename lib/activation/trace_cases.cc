@@ -11,6 +11,7 @@
 #include "lib/activation/activation_tracer.h"
 #include "lib/activation/compare.h"
 #include "lib/activation/trace_input.h"
+#include "lib/activation/trace_stat.h"
 #include "lib/base/check.h"
 #include "lib/base/status_macros.h"
 #include "lib/stats/compute.h"
@@ -26,11 +27,21 @@ namespace {
 // [batch, channels, frames, rows, columns]; what the goldens use.
 const Shape kLatentShape = {1, 16, 3, 4, 6};
 
-// Records into a string, as the hook would into a file.
+std::vector<TraceStat> EightStats() {
+  return ParseTraceStats("abs_mean,sum,min,max,mean,std,shape,dtype").stats;
+}
+
+std::vector<TraceStat> AllStats() {
+  return ParseTraceStats(
+             "abs_mean,sum,min,max,mean,std,shape,dtype,numel,rms,nan,inf_pos,"
+             "inf_neg,zero,h_set,h_pos,sk")
+      .stats;
+}
+
+// Records into strings, as the hook would into a file.
 class StringTrace : public ActivationObserver {
  public:
-  StringTrace(CasePrecision precision, const std::vector<TraceStat>& stats)
-      : precision_(precision), stats_(stats) {}
+  explicit StringTrace(CasePrecision precision) : precision_(precision) {}
 
   absl::Status OnOutput(const Module& module,
                         const ObservedTensor& output) override {
@@ -45,20 +56,24 @@ class StringTrace : public ActivationObserver {
     }
     FF_ASSIGN_OR_RETURN(
         const TensorStats values,
-        ComputeTensorStats(view, {.request = RequestFor(stats_)}));
+        ComputeTensorStats(view, {.request = RequestFor(all_)}));
     TraceRecordKeys keys;
     keys.module = module.name;
     absl::StrAppend(
-        &text, FormatTraceRecord(keys, stats_, values, view.dtype, view.shape),
-        "\n");
+        &traces.eight,
+        FormatTraceRecord(keys, eight_, values, view.dtype, view.shape), "\n");
+    absl::StrAppend(
+        &traces.all,
+        FormatTraceRecord(keys, all_, values, view.dtype, view.shape), "\n");
     return absl::OkStatus();
   }
 
-  std::string text;
+  CaseTraces traces;
 
  private:
   const CasePrecision precision_;
-  const std::vector<TraceStat>& stats_;
+  const std::vector<TraceStat> eight_ = EightStats();
+  const std::vector<TraceStat> all_ = AllStats();
 };
 
 void Scale(FloatTensor& tensor, float factor) {
@@ -266,21 +281,24 @@ void CaseRunner::MakeVariant(CasePrecision precision, uint64_t seed,
   }
 }
 
-absl::StatusOr<std::string> CaseRunner::Trace(
-    const CaseInputs& inputs, CasePrecision precision,
-    const std::vector<TraceStat>& stats) const {
-  FF_ASSIGN_OR_RETURN(const auto model, BuildCpuWanVae(config_, {}));
+absl::StatusOr<CaseTraces> CaseRunner::Trace(const CaseInputs& inputs,
+                                             CasePrecision precision) const {
+  // One thread: the model is small, and many runs may share the machine.
+  FF_ASSIGN_OR_RETURN(
+      const auto model,
+      BuildCpuWanVae(config_, {.threads = 1,
+                               .likely_height = kLatentShape[3],
+                               .likely_width = kLatentShape[4]}));
   FF_RETURN_IF_ERROR(model->AllocateParameters());
   for (size_t i = 0; i < inputs.weights.size(); ++i) {
-    // Decoding needs no encoder, whose weights are most of the model.
     FF_RETURN_IF_ERROR(
         model->AssignParameter(static_cast<int>(i), ViewOf(inputs.weights[i])));
   }
   FF_RETURN_IF_ERROR(model->Finalize());
-  StringTrace trace(precision, stats);
+  StringTrace trace(precision);
   FF_RETURN_IF_ERROR(
       model->Decode(ViewOf(inputs.latent), {.observer = &trace}).status());
-  return trace.text;
+  return std::move(trace.traces);
 }
 
 absl::StatusOr<CaseOutcome> JudgeCase(std::string left, std::string right) {
@@ -303,17 +321,6 @@ std::string GradeOf(const PlantedBug& bug, const CaseOutcome& outcome) {
     absl::StrAppend(&expected, " (occurrence ", bug.occurrence, ")");
   }
   return outcome.place == expected ? "exact" : "late";
-}
-
-std::vector<TraceStat> EightStats() {
-  return ParseTraceStats("abs_mean,sum,min,max,mean,std,shape,dtype").stats;
-}
-
-std::vector<TraceStat> AllStats() {
-  return ParseTraceStats(
-             "abs_mean,sum,min,max,mean,std,shape,dtype,numel,rms,nan,inf_pos,"
-             "inf_neg,zero,h_set,h_pos,sk")
-      .stats;
 }
 
 }  // namespace firstframe

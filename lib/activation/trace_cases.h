@@ -17,7 +17,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "lib/activation/trace_stat.h"
 #include "lib/wan_vae/module_tree.h"
 #include "lib/wan_vae/tiling.h"
 #include "lib/wan_vae/wan_vae.h"
@@ -44,6 +43,12 @@ struct PlantedBug {
 };
 std::vector<PlantedBug> PlantedBugs();
 
+// One run, recorded with FastVideo's eight statistics, and with ours as well.
+struct CaseTraces {
+  std::string eight;
+  std::string all;
+};
+
 // Runs the "small" VAE on synthetic weights and seeded latents of three frames.
 class CaseRunner {
  public:
@@ -54,11 +59,10 @@ class CaseRunner {
   // Makes the weights of a healthy variant.
   static void MakeVariant(CasePrecision precision, uint64_t seed,
                           CaseInputs* inputs);
-  // Returns the trace of one decode. The float32 model runs in both precisions;
-  // bfloat16 records each output rounded.
-  absl::StatusOr<std::string> Trace(const CaseInputs& inputs,
-                                    CasePrecision precision,
-                                    const std::vector<TraceStat>& stats) const;
+  // Returns the traces of one decode. The float32 model runs in both
+  // precisions; bfloat16 records each output rounded.
+  absl::StatusOr<CaseTraces> Trace(const CaseInputs& inputs,
+                                   CasePrecision precision) const;
 
  private:
   WanVaeConfig config_;
@@ -76,10 +80,6 @@ absl::StatusOr<CaseOutcome> JudgeCase(std::string left, std::string right);
 // "exact" at the module and occurrence expected, "late" elsewhere behind,
 // "missed".
 std::string GradeOf(const PlantedBug& bug, const CaseOutcome& outcome);
-
-// FastVideo's eight statistics, and those with sketch, hashes and counts.
-std::vector<TraceStat> EightStats();
-std::vector<TraceStat> AllStats();
 
 }  // namespace firstframe
 

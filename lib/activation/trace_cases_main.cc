@@ -1,14 +1,15 @@
 // Prints docs/trace_diff_cases.md: what trace_diff finds of bugs planted in a
 // Wan VAE, and how often it fires on healthy pairs.
 //
-//   bazel run //lib/activation:trace_cases [-- SEEDS] >
+//   bazel run //lib/activation:trace_cases [-- SEEDS [FIRST]] >
 //   docs/trace_diff_cases.md
 //
-// Six healthy pairs a seed; 40 seeds by default. Exits 1 when a pair fires.
+// Six healthy pairs a seed; 36 seeds by default. Exits 1 when a pair fires.
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,26 +23,18 @@ namespace {
 
 constexpr uint64_t kBase = 1000000;  // seeds of the left side
 
-struct Study {
-  CasePrecision precision;
-  const char* name;
-};
-constexpr Study kStudies[] = {{CasePrecision::kFloat32, "float32"},
-                              {CasePrecision::kBFloat16, "bfloat16"}};
+constexpr CasePrecision kStudies[] = {CasePrecision::kFloat32,
+                                      CasePrecision::kBFloat16};
 
 absl::Status PrintBugs(const CaseRunner& runner) {
   absl::PrintF(
       "| bug | in | float32, eight | float32, all | bfloat16, eight | "
       "bfloat16, all |\n|---|---|---|---|---|---|\n");
-  std::string left[2][2];
-  const std::vector<TraceStat> stats[2] = {EightStats(), AllStats()};
+  CaseTraces left[2];
   for (int p = 0; p < 2; ++p) {
     CaseInputs inputs = runner.Inputs(0);
-    CaseRunner::MakeVariant(kStudies[p].precision, kBase, &inputs);
-    for (int s = 0; s < 2; ++s) {
-      FF_ASSIGN_OR_RETURN(
-          left[p][s], runner.Trace(inputs, kStudies[p].precision, stats[s]));
-    }
+    CaseRunner::MakeVariant(kStudies[p], kBase, &inputs);
+    FF_ASSIGN_OR_RETURN(left[p], runner.Trace(inputs, kStudies[p]));
   }
   for (const PlantedBug& bug : PlantedBugs()) {
     std::string row = absl::StrCat("| ", bug.what, " | ", bug.module);
@@ -50,13 +43,12 @@ absl::Status PrintBugs(const CaseRunner& runner) {
       // The bug sits in a healthy variant of its own, as a port's would.
       CaseInputs inputs = runner.Inputs(0);
       bug.plant(inputs);
-      CaseRunner::MakeVariant(kStudies[p].precision, 7, &inputs);
-      for (int s = 0; s < 2; ++s) {
-        FF_ASSIGN_OR_RETURN(
-            std::string right,
-            runner.Trace(inputs, kStudies[p].precision, stats[s]));
+      CaseRunner::MakeVariant(kStudies[p], 7, &inputs);
+      FF_ASSIGN_OR_RETURN(const CaseTraces right,
+                          runner.Trace(inputs, kStudies[p]));
+      for (const auto field : {&CaseTraces::eight, &CaseTraces::all}) {
         FF_ASSIGN_OR_RETURN(const CaseOutcome outcome,
-                            JudgeCase(left[p][s], std::move(right)));
+                            JudgeCase(left[p].*field, right.*field));
         const std::string grade = GradeOf(bug, outcome);
         absl::StrAppend(&row, " | ", grade);
         if (grade == "late") absl::StrAppend(&row, ": ", outcome.place);
@@ -70,17 +62,18 @@ absl::Status PrintBugs(const CaseRunner& runner) {
 
 // Each seed has its own latent and four variants, two of each precision: one
 // pair of each kind alone, four of both.
-absl::StatusOr<int> PrintHealthy(const CaseRunner& runner, int seeds) {
-  const std::vector<TraceStat> stats = AllStats();
+absl::StatusOr<int> PrintHealthy(const CaseRunner& runner, int first,
+                                 int seeds) {
   int fired[3] = {}, counted[3] = {};
   std::string complaints;
-  for (int seed = 0; seed < seeds; ++seed) {
+  for (int seed = first; seed < first + seeds; ++seed) {
     std::string traces[4];
     for (int i = 0; i < 4; ++i) {
-      const CasePrecision precision = kStudies[i / 2].precision;
+      const CasePrecision precision = kStudies[i / 2];
       CaseInputs inputs = runner.Inputs(seed);
       CaseRunner::MakeVariant(precision, kBase + 4 * seed + i, &inputs);
-      FF_ASSIGN_OR_RETURN(traces[i], runner.Trace(inputs, precision, stats));
+      FF_ASSIGN_OR_RETURN(CaseTraces both, runner.Trace(inputs, precision));
+      traces[i] = std::move(both.all);
     }
     for (int i = 0; i < 4; ++i) {
       for (int j = i + 1; j < 4; ++j) {
@@ -95,7 +88,7 @@ absl::StatusOr<int> PrintHealthy(const CaseRunner& runner, int seeds) {
         }
       }
     }
-    std::fprintf(stderr, "\r%d of %d seeds", seed + 1, seeds);
+    std::fprintf(stderr, "\r%d of %d seeds", seed - first + 1, seeds);
   }
   std::fprintf(stderr, "\n");
   const char* const names[] = {"float32 against float32",
@@ -111,7 +104,7 @@ absl::StatusOr<int> PrintHealthy(const CaseRunner& runner, int seeds) {
   return total;
 }
 
-absl::StatusOr<int> Run(int seeds) {
+absl::StatusOr<int> Run(int seeds, int first) {
   const CaseRunner runner;
   absl::PrintF(
       "# What trace_diff finds\n\n"
@@ -132,14 +125,15 @@ absl::StatusOr<int> Run(int seeds) {
       "\n## False alarms\n\nAll statistics; six pairs of four healthy variants "
       "on each of %d seeded latents.\n\n",
       seeds);
-  return PrintHealthy(runner, seeds);
+  return PrintHealthy(runner, first, seeds);
 }
 
 }  // namespace
 }  // namespace firstframe
 
 int main(int argc, char** argv) {
-  const auto fired = firstframe::Run(argc > 1 ? std::atoi(argv[1]) : 40);
+  const auto fired = firstframe::Run(argc > 1 ? std::atoi(argv[1]) : 36,
+                                     argc > 2 ? std::atoi(argv[2]) : 100);
   if (!fired.ok()) {
     std::fprintf(stderr, "trace_cases: %s\n",
                  std::string(fired.status().message()).c_str());

@@ -96,7 +96,7 @@
     if (!point) { detail.append(ff.el('p', {class: 'soft', style: 'padding:0 12px'}, 'Click a point or a row.')); return; }
     cursor.setAttribute('x1', x(point.i));
     cursor.setAttribute('x2', x(point.i));
-    const number = (value) => value === null ? '–' : String(value);
+    const number = (value) => value === null ? '–' : String(Number(value.toPrecision(9)));
     detail.append(ff.el('table', {}, ff.el('thead', {}, ff.el('tr', {}, ff.el('th', {}, point.place), names.map((name) => ff.el('th', {class: 'num'}, name)))),
       ff.el('tbody', {}, ['left', 'right'].map((side) => ff.el('tr', {}, ff.el('td', {}, side), point[side].map((value) => ff.el('td', {class: 'num mono'}, number(value))))))));
   }
