@@ -40,6 +40,9 @@ ABSL_FLAG(std::string, latent, "",
           "{FILE} Decode tensor 'latent' of this .safetensors file.");
 ABSL_FLAG(uint64_t, seed, 0, "Seed of the latent that is made otherwise.");
 ABSL_FLAG(int, warm_decodes, 0, "Decodes after the first one.");
+ABSL_FLAG(int, offload_cycles, 0,
+          "After the decodes, move the parameters to the host and back this "
+          "often, decode each time, and compare bit for bit.");
 ABSL_FLAG(int, runs, 1,
           "Independent processes, one after the other; the result has minimum, "
           "median and 95th percentile of each phase.");
@@ -79,7 +82,9 @@ cli::Tool Describe() {
             {"model_path", "device", "math", "threads", "synchronize"}},
            {"Input",
             {"frames", "height", "width", "latent_shape", "latent", "seed"}},
-           {"Measurement", {"warm_decodes", "runs", "cache", "process_group"}},
+           {"Measurement",
+            {"warm_decodes", "offload_cycles", "runs", "cache",
+             "process_group"}},
            {"Results",
             {"tensor_output", "compare", "rtol", "atol", "trace_out", "html"}}},
       .choices = {{"cache", {"as_is", "warm", "cold"}},
@@ -129,6 +134,7 @@ absl::StatusOr<StartupCommand> CommandFromFlags() {
   command.seed = absl::GetFlag(FLAGS_seed);
   command.warm_decodes = absl::GetFlag(FLAGS_warm_decodes);
   command.joins_nccl = absl::GetFlag(FLAGS_process_group) == "nccl";
+  command.offload_cycles = absl::GetFlag(FLAGS_offload_cycles);
   command.runs = absl::GetFlag(FLAGS_runs);
   command.cache = absl::GetFlag(FLAGS_cache);
   command.tensor_output = cli::ResolvePath(absl::GetFlag(FLAGS_tensor_output));

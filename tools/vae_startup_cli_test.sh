@@ -34,6 +34,11 @@ out_has '"cuda_initialized_before_device_setup": ?false'
 out_has '"fingerprint_sha256": ?"[0-9a-f]{64}"'
 out_has '"source": ?"local"'
 [ "$(grep -c '"name": *"warm_decode"' "$OUT")" -ge 2 ] || fail "no warm decodes"
+expect 0 "offload cycles" "$TOOL" --model_path="$MODEL" "${SMALL[@]}" --device=cpu --format=json --offload_cycles=2
+json_valid "$OUT"
+out_has '"is_identical": ?true'
+[ "$(grep -c '"name": *"offload.load"' "$OUT")" -ge 2 ] || fail "no offload cycles"
+expect 2 "negative offload cycles" "$TOOL" --model_path="$MODEL" --offload_cycles=-1
 MASTER_ADDR=node7 MASTER_PORT=29533 RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 \
   expect 0 "a launcher's rendezvous" "$TOOL" --model_path="$MODEL" "${SMALL[@]}" --format=json
 out_has '"source": ?"launcher"'

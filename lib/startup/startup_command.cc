@@ -102,6 +102,10 @@ absl::StatusOr<cli::Exit> Judge(const StartupCommand& command,
     io.Note("the decoded frames hold NaN or infinity");
     exit = cli::Exit::kFinding;
   }
+  if (result.sample.offload && !result.sample.offload->is_identical) {
+    io.Note("a decode after an offload cycle differs from the first");
+    exit = cli::Exit::kFinding;
+  }
   if (!command.compare.empty()) {
     FF_ASSIGN_OR_RETURN(const FloatTensor expected,
                         ReadTensorFile(command.compare, "sample"));
@@ -162,6 +166,7 @@ absl::StatusOr<cli::Exit> RunHere(const StartupCommand& command,
          .video = command.video,
          .seed = command.seed,
          .warm_decodes = command.warm_decodes,
+         .offload_cycles = command.offload_cycles,
          .requested_cache = command.cache,
          .tracer = tracer.get(),
          .progress = [&](absl::string_view phase,
@@ -236,6 +241,7 @@ absl::Status ValidateStartupCommand(const StartupCommand& command) {
   FF_RETURN_IF_ERROR(at_least("height", command.video.height, 1));
   FF_RETURN_IF_ERROR(at_least("width", command.video.width, 1));
   FF_RETURN_IF_ERROR(at_least("warm_decodes", command.warm_decodes, 0));
+  FF_RETURN_IF_ERROR(at_least("offload_cycles", command.offload_cycles, 0));
   FF_RETURN_IF_ERROR(at_least("runs", command.runs, 1));
   if (!(command.rtol >= 0) || !(command.atol >= 0)) {
     return absl::InvalidArgumentError("--rtol and --atol must not be negative");
@@ -265,6 +271,7 @@ std::vector<std::string> ChildFlags(const StartupCommand& command) {
       absl::StrCat("--seed=", command.seed),
       absl::StrCat("--warm_decodes=", command.warm_decodes),
       absl::StrCat("--process_group=", command.joins_nccl ? "nccl" : "none"),
+      absl::StrCat("--offload_cycles=", command.offload_cycles),
       absl::StrCat("--cache=", command.cache)};
   const auto add_given = [&](absl::string_view name, const std::string& value) {
     if (!value.empty()) flags.push_back(absl::StrCat("--", name, "=", value));

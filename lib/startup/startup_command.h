@@ -33,6 +33,7 @@ struct StartupCommand {
   uint64_t seed = 0;
   int warm_decodes = 0;
   bool joins_nccl = false;
+  int offload_cycles = 0;
   int runs = 1;
   std::string cache = "as_is";  // as_is, warm, cold
   std::string tensor_output;

@@ -86,6 +86,33 @@ void WriteOutput(const std::optional<OutputFacts>& output, JsonWriter& json) {
   json.EndObject();
 }
 
+void WriteOffload(const std::optional<OffloadFacts>& facts, JsonWriter& json) {
+  if (!facts) {
+    json.Null();
+    return;
+  }
+  json.BeginObject();
+  json.Key("cycles").BeginArray();
+  for (const OffloadCycle& cycle : facts->cycles) {
+    json.BeginObject();
+    json.Key("unload_ns").Int(cycle.unload_ns);
+    json.Key("load_ns").Int(cycle.load_ns);
+    json.Key("decode_ns").Int(cycle.decode_ns);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("h2d_bytes").Uint(facts->h2d_bytes);
+  json.Key("d2h_bytes").Uint(facts->d2h_bytes);
+  json.Key("d2h_avoided_bytes").Uint(facts->d2h_avoided_bytes);
+  json.Key("host_pinned_bytes").Uint(facts->host_pinned_bytes);
+  json.Key("host_pageable_bytes").Uint(facts->host_pageable_bytes);
+  json.Key("is_identical").Bool(facts->is_identical);
+  json.Key("degraded").BeginArray();
+  for (const std::string& note : facts->degraded) json.String(note);
+  json.EndArray();
+  json.EndObject();
+}
+
 void WriteUsage(const ResourceUsage& usage, JsonWriter& json) {
   json.BeginObject();
   json.Key("max_resident_bytes").Int(usage.max_resident_bytes);
@@ -150,6 +177,8 @@ void WriteFactsJson(const StartupSample& sample, JsonWriter& json) {
   json.Key("warm_decode_ns").BeginArray();
   for (const int64_t ns : sample.warm_decode_ns) json.Int(ns);
   json.EndArray();
+  json.Key("offload");
+  WriteOffload(sample.offload, json);
   json.Key("parameter_bytes").Int(sample.parameter_bytes);
   json.Key("workspace_bytes").Int(sample.workspace_bytes);
   json.Key("peak_device_bytes");

@@ -74,6 +74,24 @@ struct OutputFacts {
   double mean = 0;
 };
 
+// The parameters to the host and back, and a decode (offload_cycles.h).
+struct OffloadCycle {
+  int64_t unload_ns = 0;
+  int64_t load_ns = 0;  // until every byte is there
+  int64_t decode_ns = 0;
+};
+
+struct OffloadFacts {
+  std::vector<OffloadCycle> cycles;
+  uint64_t h2d_bytes = 0;
+  uint64_t d2h_bytes = 0;  // once, for the host copy
+  uint64_t d2h_avoided_bytes = 0;
+  uint64_t host_pinned_bytes = 0;
+  uint64_t host_pageable_bytes = 0;
+  bool is_identical = true;  // every decode to the first one, bit for bit
+  std::vector<std::string> degraded;
+};
+
 // One process, from exec to its report.
 struct StartupSample {
   std::string error;  // empty: every phase was ok
@@ -85,6 +103,7 @@ struct StartupSample {
   std::optional<RendezvousFacts> rendezvous;
   std::optional<OutputFacts> output;
   std::vector<int64_t> warm_decode_ns;
+  std::optional<OffloadFacts> offload;  // when cycles were asked for
   int64_t parameter_bytes = 0;
   int64_t workspace_bytes = 0;
   // On a GPU only: device memory at its largest, and the last decode by the

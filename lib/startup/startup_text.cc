@@ -78,6 +78,21 @@ void WriteStartupText(const StartupContext& context,
                            sample.output->is_finite ? "finite" : "NOT FINITE",
                            sample.output->min, sample.output->max);
   }
+  if (sample.offload && !sample.offload->cycles.empty()) {
+    const OffloadFacts& offload = *sample.offload;
+    const OffloadCycle& last = offload.cycles.back();
+    out << absl::StrFormat(
+        "offload: %d cycles, the last one unload %.3f ms, load %.3f ms, decode "
+        "%.3f ms; %s to the device, %s back once, %s avoided; decodes %s\n",
+        offload.cycles.size(), last.unload_ns / kNsPerMs,
+        last.load_ns / kNsPerMs, last.decode_ns / kNsPerMs,
+        Mebibytes(offload.h2d_bytes), Mebibytes(offload.d2h_bytes),
+        Mebibytes(offload.d2h_avoided_bytes),
+        offload.is_identical ? "identical" : "DIFFER");
+    for (const std::string& note : offload.degraded) {
+      out << "offload: " << note << "\n";
+    }
+  }
   out << "memory: parameters " << Mebibytes(sample.parameter_bytes)
       << ", workspace " << Mebibytes(sample.workspace_bytes)
       << (sample.peak_device_bytes

@@ -19,6 +19,7 @@
 #include "lib/startup/cache_state.h"
 #include "lib/startup/fingerprint.h"
 #include "lib/startup/latents.h"
+#include "lib/startup/offload_cycles.h"
 #include "lib/startup/rendezvous.h"
 #include "lib/wan_vae/cpu_wan_vae.h"
 #include "lib/wan_vae/cuda/cuda_wan_vae.h"
@@ -93,7 +94,7 @@ class Startup {
       result_.sample.warm_decode_ns.push_back(MonotonicClock::Get().NowNs() -
                                               start_ns);
     }
-    return absl::OkStatus();
+    return options_.offload_cycles > 0 ? CycleOffload() : absl::OkStatus();
   }
 
   // Before the first byte is read: which files, how much of them is cached.
@@ -108,24 +109,28 @@ class Startup {
   void DescribeCheckpoint();
   absl::StatusOr<FloatTensor> MakeLatents();
 
+  absl::Status CycleOffload();
+
   absl::StatusOr<FloatTensor> Decode(absl::string_view phase) {
-    return RunPhase(phase, [&] {
-      RunOptions run;
-      if (trace_) run.observer = &*trace_;
-      run.is_cancelled = options_.is_cancelled;
-      if (options_.progress) {
-        run.progress = [&](double done) { options_.progress(phase, done); };
+    return RunPhase(phase, [&] { return DecodeOnce(phase); });
+  }
+
+  absl::StatusOr<FloatTensor> DecodeOnce(absl::string_view phase) {
+    RunOptions run;
+    if (trace_) run.observer = &*trace_;
+    run.is_cancelled = options_.is_cancelled;
+    if (options_.progress) {
+      run.progress = [&](double done) { options_.progress(phase, done); };
+    }
+    absl::StatusOr<FloatTensor> output = vae_->Decode(ViewOf(latents_), run);
+    if (trace_) {
+      // Measuring never breaks what it measures.
+      if (const absl::Status status = trace_->Flush(); !status.ok()) {
+        result_.notes.push_back(
+            absl::StrCat("activation trace: ", status.message()));
       }
-      absl::StatusOr<FloatTensor> output = vae_->Decode(ViewOf(latents_), run);
-      if (trace_) {
-        // Measuring never breaks what it measures.
-        if (const absl::Status status = trace_->Flush(); !status.ok()) {
-          result_.notes.push_back(
-              absl::StrCat("activation trace: ", status.message()));
-        }
-      }
-      return output;
-    });
+    }
+    return output;
   }
 
   const VaeStartupOptions& options_;
@@ -279,6 +284,22 @@ absl::Status Startup::BuildModel() {
       BuildCpuWanVae(component_.config, {.threads = result_.context.threads,
                                          .likely_height = latents_.shape[3],
                                          .likely_width = latents_.shape[4]}));
+  return absl::OkStatus();
+}
+
+absl::Status Startup::CycleOffload() {
+  OffloadTarget target;
+  if (cuda_vae_ != nullptr) {
+    FF_ASSIGN_OR_RETURN(target.module, cuda_vae_->OffloadableDecoder());
+    target.runtime = &cuda::GetRuntime();
+    target.device = device_.ordinal;
+    target.stream = cuda_vae_->stream();
+  }
+  FF_ASSIGN_OR_RETURN(
+      result_.sample.offload,
+      RunOffloadCycles(
+          target, options_.offload_cycles,
+          [&] { return DecodeOnce("offload.decode"); }, *result_.output));
   return absl::OkStatus();
 }
 

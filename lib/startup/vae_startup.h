@@ -49,6 +49,7 @@ struct VaeStartupOptions {
   VideoSize video;
   uint64_t seed = 0;
   int warm_decodes = 0;
+  int offload_cycles = 0;  // after them: lib/startup/offload_cycles.h
   std::string requested_cache = "as_is";  // for the report only
   ActivationTracer* tracer = nullptr;     // records every decode's modules
   // Called with the phase that runs and the share of it that is done.
@@ -70,7 +71,7 @@ struct VaeStartupResult {
 // caller has opened: library_load, device_setup, process_group_setup,
 // checkpoint_residency, component.vae (vae.construct, vae.device_transfer,
 // vae.checkpoint_read, vae.weight_assignment, vae.finalize), first_decode,
-// warm_decode each time.
+// warm_decode each time, and the phases of offload cycles.
 VaeStartupResult RunVaeStartup(const VaeStartupOptions& options);
 
 }  // namespace firstframe

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/cuda/runtime.h"
+#include "lib/offload/module.h"
 #include "lib/wan_vae/cuda/conv_arguments.h"
 #include "lib/wan_vae/cuda/conv_variant.h"
 #include "lib/wan_vae/wan_vae.h"
@@ -54,6 +56,15 @@ class CudaWanVae : public WanVae {
   // first launches.
   virtual void TimeLayers(bool on) = 0;
   virtual const std::vector<LayerTime>& LastLayerTimes() const = 0;
+
+  // The decoder's parameters as a module that an offload may move
+  // (lib/offload/frozen_store.h): one tensor, "decoder", of the layers as
+  // kernels want them. Lives as long as this object, and owns the memory from
+  // the first call on. A decode while the tensor is on the host is
+  // FailedPrecondition, as is this call before Finalize.
+  virtual absl::StatusOr<OffloadModule*> OffloadableDecoder() = 0;
+  // The stream that decodes run on, for ordering moves against them.
+  virtual cuda::StreamHandle stream() const = 0;
 
   // The most device memory that this object has held at once.
   virtual int64_t PeakDeviceBytes() const = 0;

@@ -11,6 +11,7 @@
 #include "lib/cuda/memory.h"
 #include "lib/cuda/runtime.h"
 #include "lib/cuda/stream.h"
+#include "lib/offload/module.h"
 #include "lib/wan_vae/cuda/cuda_wan_vae.h"
 #include "lib/wan_vae/cuda/device_parameters.h"
 #include "lib/wan_vae/cuda/plan.h"
@@ -43,6 +44,7 @@ class PlannedWanVae final : public CudaWanVae {
                 Event start, Event end)
       : CudaWanVae(config),
         options_(options),
+        device_(device.ordinal),
         multiprocessors_(device.multiprocessors),
         stream_(std::move(stream)),
         start_(std::move(start)),
@@ -65,6 +67,28 @@ class PlannedWanVae final : public CudaWanVae {
   int64_t PeakDeviceBytes() const override {
     return std::max(parameters_.peak_bytes(), peak_bytes_);
   }
+  absl::StatusOr<OffloadModule*> OffloadableDecoder() override {
+    if (!is_finalized()) {
+      return absl::FailedPreconditionError(
+          "the decoder's parameters are not finalized");
+    }
+    if (offloadable_ == nullptr) {
+      cuda::DeviceParameters::PackedBlock block =
+          parameters_.TakePacked(/*encoder=*/false);
+      std::vector<OffloadTensor> tensors(1);
+      tensors[0].name = "decoder";
+      tensors[0].dtype = DType::kU8;
+      tensors[0].shape = {block.size_bytes};
+      tensors[0].size_bytes = static_cast<uint64_t>(block.size_bytes);
+      tensors[0].data = block.data;
+      tensors[0].device = device_;
+      tensors[0].storage = std::move(block.memory);
+      offloadable_ = std::make_unique<OffloadModule>(std::move(tensors));
+    }
+    return offloadable_.get();
+  }
+  cuda::StreamHandle stream() const override { return stream_.handle(); }
+
   int64_t LastRunDeviceNs() const override { return last_run_ns_; }
   double LastRunFlops() const override { return last_run_flops_; }
 
@@ -83,6 +107,14 @@ class PlannedWanVae final : public CudaWanVae {
 
   absl::StatusOr<FloatTensor> DecodeTile(const FloatTensor& latents,
                                          const ChunkContext& context) override {
+    if (offloadable_ != nullptr) {
+      const OffloadTensor& parameters = offloadable_->tensors()[0];
+      if (parameters.device == kHostMemory) {
+        return absl::FailedPreconditionError(
+            "the decoder's parameters are on the host, expected them loaded");
+      }
+      parameters_.Rebase(/*encoder=*/false, parameters.data);
+    }
     return Run(/*encoder=*/false, latents, context);
   }
 
@@ -230,11 +262,13 @@ class PlannedWanVae final : public CudaWanVae {
   }
 
   const PlanOptions options_;
+  const int device_;
   const int multiprocessors_;
   const Stream stream_;
   Event start_;
   Event end_;
   cuda::DeviceParameters parameters_;
+  std::unique_ptr<OffloadModule> offloadable_;  // null: nobody asked
   std::map<std::tuple<bool, Shape, bool, bool>, Plan> plans_;
   DeviceBuffer arena_;
   DeviceBuffer input_;

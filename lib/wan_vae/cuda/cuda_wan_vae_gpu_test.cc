@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "lib/cuda/device.h"
 #include "lib/cuda/runtime.h"
+#include "lib/offload/frozen_store.h"
 #include "lib/tensor/shape.h"
 #include "lib/testing/status_matchers.h"
 #include "lib/wan_vae/config.h"
@@ -219,6 +220,28 @@ INSTANTIATE_TEST_SUITE_P(All, CudaWanVaeGpu,
                                   std::to_string(
                                       static_cast<int>(info.param.math));
                          });
+
+// Moving the parameters to the host and back changes no bit of a decode.
+TEST_P(CudaWanVaeGpu, DecodesTheSameAfterAnOffload) {
+  const auto golden = ReadGoldenTensors("tiny_golden.safetensors");
+  const TensorView latent = ViewOf(golden.at("latent"));
+  const auto model = Load("tiny", {});
+  ASSERT_OK_AND_ASSIGN(const FloatTensor before, model->Decode(latent, {}));
+  ASSERT_OK_AND_ASSIGN(OffloadModule* const module,
+                       model->OffloadableDecoder());
+  ASSERT_OK_AND_ASSIGN(
+      const auto store,
+      FrozenStore::Create(module, &cuda::GetRuntime(), {.guard = true}));
+  for (int cycle = 0; cycle < 2; ++cycle) {
+    ASSERT_THAT(store->Unload(model->stream()), IsOk());
+    EXPECT_THAT(model->Decode(latent, {}),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         HasSubstr("on the host")));
+    ASSERT_THAT(store->Load(0, model->stream()), IsOk());
+    ASSERT_OK_AND_ASSIGN(const FloatTensor after, model->Decode(latent, {}));
+    EXPECT_TRUE(after.values == before.values);
+  }
+}
 
 }  // namespace
 }  // namespace firstframe

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/check.h"
 #include "lib/base/status_macros.h"
 #include "lib/tensor/convert.h"
 #include "lib/tensor/dtype.h"
@@ -152,10 +153,39 @@ absl::Status DeviceParameters::Assign(int index, const TensorView& value) {
 int64_t DeviceParameters::bytes() const {
   int64_t total = 0;
   for (const Side& side : sides_) {
-    total +=
-        static_cast<int64_t>(side.raw.size_bytes() + side.packed.size_bytes());
+    total += static_cast<int64_t>(side.raw.size_bytes()) + side.packed_bytes;
   }
   return total;
+}
+
+DeviceParameters::PackedBlock DeviceParameters::TakePacked(bool encoder) {
+  Side& side = sides_[encoder];
+  FF_CHECK(side.is_prepared && side.packed != nullptr);
+  PackedBlock block;
+  block.data = side.packed->data();
+  block.size_bytes = side.packed_bytes;
+  block.memory = std::move(side.packed);
+  return block;
+}
+
+void DeviceParameters::Rebase(bool encoder, std::byte* data) {
+  Side& side = sides_[encoder];
+  if (side.packed_data == data) return;
+  const auto moved = [&](const void* old) {
+    return data + (static_cast<const std::byte*>(old) - side.packed_data);
+  };
+  for (const ConvLayer* conv :
+       encoder ? EncoderLayers(tree_) : DecoderLayers(tree_)) {
+    Layer& layer = layers_[conv->module];
+    layer.weights = moved(layer.weights);
+    layer.bias = reinterpret_cast<const float*>(moved(layer.bias));
+  }
+  for (const NormLayer* norm :
+       encoder ? EncoderNorms(tree_) : DecoderNorms(tree_)) {
+    gammas_[norm->gamma] =
+        reinterpret_cast<const float*>(moved(gammas_[norm->gamma]));
+  }
+  side.packed_data = data;
 }
 
 absl::Status DeviceParameters::UploadEncoder() {
@@ -191,7 +221,7 @@ absl::Status DeviceParameters::Prepare(bool encoder, const Stream& stream) {
     const auto take = [&](int64_t bytes) {
       const int64_t at = offset;
       offset += AlignUp(bytes);
-      return side.packed.data() + at;
+      return side.packed_data + at;
     };
     std::vector<Copy> copies;
     for (const ConvLayer* conv : convs) {
@@ -231,8 +261,11 @@ absl::Status DeviceParameters::Prepare(bool encoder, const Stream& stream) {
       FF_RETURN_IF_ERROR(stream.CopyBatchAsync(copies));
       continue;
     }
-    FF_ASSIGN_OR_RETURN(side.packed, DeviceBuffer::Allocate(offset));
-    FF_RETURN_IF_ERROR(stream.FillAsync(side.packed.data(), 0, offset));
+    FF_ASSIGN_OR_RETURN(DeviceBuffer packed, DeviceBuffer::Allocate(offset));
+    side.packed = std::make_shared<DeviceBuffer>(std::move(packed));
+    side.packed_data = side.packed->data();
+    side.packed_bytes = offset;
+    FF_RETURN_IF_ERROR(stream.FillAsync(side.packed_data, 0, offset));
   }
   peak_bytes_ = std::max(peak_bytes_, bytes());
   FF_RETURN_IF_ERROR(stream.Synchronize());

@@ -74,13 +74,26 @@ class DeviceParameters {
     return gammas_[norm.gamma];
   }
 
+  // Gives up the packed layers of a prepared side, for whoever moves them
+  // between host and device. Rebase says where they are then.
+  struct PackedBlock {
+    std::byte* data = nullptr;  // device memory
+    int64_t size_bytes = 0;
+    std::shared_ptr<const void> memory;  // keeps it
+  };
+  PackedBlock TakePacked(bool encoder);
+  // Points the layers at `data`, device memory that holds the packed block.
+  void Rebase(bool encoder, std::byte* data);
+
   int64_t bytes() const;
   int64_t peak_bytes() const { return peak_bytes_; }
 
  private:
   struct Side {
     DeviceBuffer raw;
-    DeviceBuffer packed;
+    std::shared_ptr<DeviceBuffer> packed;  // null once it was taken
+    std::byte* packed_data = nullptr;      // where the layers point
+    int64_t packed_bytes = 0;
     std::unique_ptr<float[]> host;  // the encoder's, instead of `raw`
     int64_t raw_bytes = 0;
     bool is_prepared = false;
