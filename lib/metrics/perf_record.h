@@ -69,30 +69,33 @@ struct RequestRecord {
   std::optional<MemoryPeaks> peaks;
 };
 
+// FLOPs of the steps of a window that carried tokens.
+struct PricedThroughput {
+  int64_t params = 0;
+  int64_t trainable = 0;
+  double tokens = 0;
+  int64_t priced_steps = 0;
+  double priced_s = 0;
+  double flops_coef = 0;
+  double flops_coef_hw = 0;
+  std::string flops_coef_reason;
+  double flops_per_step = 0;
+  double attn_share = 0;
+  int64_t devices = 1;
+  double tflops = 0;
+  double hw_tflops = 0;
+  std::optional<double> peak_tflops;
+  std::optional<double> mfu;
+  std::optional<double> hfu;
+};
+
 struct WindowThroughput {
   double samples_per_s = 0;  // of this rank
   double samples = 0;        // a step, mean
   double wall_s = 0;
   int64_t dp = 1;
+  using Priced = PricedThroughput;
   // Only where steps were priced.
-  struct Priced {
-    int64_t params = 0;
-    int64_t trainable = 0;
-    double tokens = 0;
-    int64_t priced_steps = 0;
-    double priced_s = 0;
-    double flops_coef = 0;
-    double flops_coef_hw = 0;
-    std::string flops_coef_reason;
-    double flops_per_step = 0;
-    double attn_share = 0;
-    int64_t devices = 1;
-    double tflops = 0;
-    double hw_tflops = 0;
-    std::optional<double> peak_tflops;
-    std::optional<double> mfu;
-    std::optional<double> hfu;
-  };
   std::optional<Priced> priced;
 };
 
