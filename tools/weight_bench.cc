@@ -256,6 +256,7 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   FF_ASSIGN_OR_RETURN(const std::unique_ptr<Collective> group,
                       JoinGroup(launch, group_options));
   const int64_t joined = clock.NowNs();
+  options.search = group_options.search;
 
   const bool is_root = group->rank() == 0;
   cli::Progress progress(io.err, io.progress && is_root, "weight_bench");

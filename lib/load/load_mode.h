@@ -23,6 +23,7 @@ enum class LoadMode {
   kHost,               // parallel reads into host memory
   kIndependent,        // every rank loads everything through the ring
   kRegistered,         // copies straight out of the pinned file mapping
+  kCufile,             // cuFile, direct or in its compat mode, which it says
   kBroadcastBucketed,  // rank 0 loads; large broadcasts overlap its copies
   kShardAllgather,     // every rank loads 1/N and gathers the rest
 };

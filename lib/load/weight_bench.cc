@@ -11,6 +11,7 @@
 #include "lib/base/status_macros.h"
 #include "lib/host/process.h"
 #include "lib/load/baseline_load.h"
+#include "lib/load/cufile_load.h"
 #include "lib/load/group_load.h"
 #include "lib/load/memory_budget.h"
 #include "lib/load/registered_load.h"
@@ -189,6 +190,27 @@ absl::Status Bench::Load(LoadMode mode, std::byte* arena, LoadSample* sample) {
       sample->pin_s = Seconds(report.pin_ns + report.unpin_ns);
       sample->h2d_s = Seconds(report.copy_ns);
       sample->bytes_by_path[0] = plan.tensor_bytes;
+      return absl::OkStatus();
+    }
+    case LoadMode::kCufile: {
+      FF_ASSIGN_OR_RETURN(
+          const CufileReport report,
+          LoadWithCufile(plan, loader.sources(), arena, *options_.load.runtime,
+                         options_.load.device,
+                         loader.options().transfer.cached_threads,
+                         options_.search));
+      sample->pin_s = Seconds(report.setup_ns);
+      sample->read_s = Seconds(report.read_ns);
+      sample->bytes_by_path[report.is_direct ? 1 : 0] = plan.tensor_bytes;
+      sample->cufile = "direct";
+      if (!report.is_direct) {
+        sample->cufile = absl::StrCat("compat: ", report.why_compat);
+        sample->degraded.push_back(
+            absl::StrCat("cuFile is not direct, it reads into host memory and "
+                         "copies: ",
+                         report.why_compat));
+      }
+      sample->threads = loader.options().transfer.cached_threads;
       return absl::OkStatus();
     }
     case LoadMode::kBroadcastBucketed: {
@@ -373,6 +395,9 @@ absl::StatusOr<WeightBenchResult> RunWeightBench(
   result.residency = bench.sources().ProbeAll();
   for (const LoadMode mode : options.modes) {
     FF_ASSIGN_OR_RETURN(ModeResult mode_result, bench.RunMode(mode));
+    for (const LoadSample& sample : mode_result.samples) {
+      if (!sample.cufile.empty()) result.cufile = sample.cufile;
+    }
     result.modes.push_back(std::move(mode_result));
   }
   if (options.roofline) {

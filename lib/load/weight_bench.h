@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/cuda/dynamic_library.h"
 #include "lib/cuda/runtime.h"
 #include "lib/cuda/stream.h"
 #include "lib/dist/collective.h"
@@ -35,6 +36,7 @@ struct WeightBenchOptions {
   LoadOptions load;  // runtime null: host memory throughout
   // Device only: the stream of the group's operations.
   const cuda::Stream* stream = nullptr;
+  cuda::LibrarySearch search;  // for cuFile
   // Called with what is about to be done: "independent 2/3".
   std::function<void(const std::string&)> on_step;
   // Called after each sample; an error ends the run (fault injection, tests).
@@ -66,6 +68,7 @@ struct LoadSample {
   int threads = 0;
   int64_t host_bytes_added = 0;  // peak resident set, growth during the sample
   std::vector<std::string> degraded;
+  std::string cufile;  // as WeightBenchResult::cufile; empty: not used
 };
 
 struct ModeResult {
@@ -80,6 +83,8 @@ struct ModeResult {
 };
 
 struct WeightBenchResult {
+  // "not used", "direct", or "compat: " and why.
+  std::string cufile = "not used";
   uint64_t tensors = 0;
   uint64_t files = 0;
   uint64_t tensor_bytes = 0;

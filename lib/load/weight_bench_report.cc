@@ -223,7 +223,7 @@ void WriteContext(const WeightBenchResult& result,
   json->Key("device").String(context.file_system.device);
   json->Key("options").String(context.file_system.options);
   json->EndObject();
-  json->Key("cufile").String(context.cufile);
+  json->Key("cufile").String(result.cufile);
   json->Key("transparent_huge_pages").String(context.transparent_huge_pages);
   OptionalBytes("cgroup_limit_bytes", context.memory.cgroup_limit_bytes, json);
   OptionalBytes("cgroup_headroom_bytes", context.memory.cgroup_headroom_bytes,

@@ -37,7 +37,6 @@ struct WeightBenchContext {
   cuda::Versions versions;
   std::string pcie_link;  // "32.0 GT/s x16", sampled after the loads
   std::string pcie_link_max;
-  std::string cufile;  // "not used: ...", or how it was used
 };
 
 // Reads what can be read of the machine for `path`. Never fails.
