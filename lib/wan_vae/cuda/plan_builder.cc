@@ -18,54 +18,6 @@ int64_t AlignUp(int64_t bytes) {
 
 }  // namespace
 
-int SlotAllocator::Take(int slots) {
-  auto best = free_.end();
-  for (auto it = free_.begin(); it != free_.end(); ++it) {
-    if (it->second >= slots &&
-        (best == free_.end() || it->second < best->second)) {
-      best = it;
-    }
-  }
-  int first = end_;
-  if (best != free_.end()) {
-    first = best->first;
-    const int rest = best->second - slots;
-    free_.erase(best);
-    if (rest > 0) free_[first + slots] = rest;
-  } else if (!free_.empty() &&
-             free_.rbegin()->first + free_.rbegin()->second == end_) {
-    // Grow the run at the end rather than leave it behind.
-    first = free_.rbegin()->first;
-    free_.erase(first);
-    end_ = first + slots;
-  } else {
-    end_ += slots;
-  }
-  peak_ = std::max(peak_, end_);
-  used_[first] = slots;
-  return first;
-}
-
-void SlotAllocator::Release(int first) {
-  const auto it = used_.find(first);
-  FF_CHECK(it != used_.end());
-  int slots = it->second;
-  used_.erase(it);
-  auto next = free_.lower_bound(first);
-  if (next != free_.end() && next->first == first + slots) {
-    slots += next->second;
-    next = free_.erase(next);
-  }
-  if (next != free_.begin()) {
-    const auto previous = std::prev(next);
-    if (previous->first + previous->second == first) {
-      previous->second += slots;
-      return;
-    }
-  }
-  free_[first] = slots;
-}
-
 PlanTensor PlanBuilder::Take(int height, int width, int channels, int batch,
                              int frames, bool force_float) {
   const bool is_float = force_float || plan_.options.mode != MathMode::kBf16;
@@ -175,15 +127,16 @@ PlanActivation PlanBuilder::Conv(const ConvLayer& layer, PlanTensor& x,
                              ? (kept + x.frames - taps) / extras.time_stride + 1
                              : x.frames;
   PlanActivation y;
+  const bool has_raw = extras.want_raw && !extras.to_planes;
   if (extras.residual != nullptr) {
     y.raw = std::move(*extras.residual);
     extras.residual->slots.clear();
-  } else if (extras.want_raw) {
+  } else if (has_raw) {
     y.raw =
         Take(height, width, out_channels, x.batch, out_frames * extras.folds);
   }
   const bool fuses = extras.next_norm != nullptr && Fuses(layer);
-  FF_CHECK(fuses || !y.raw.empty());
+  FF_CHECK(fuses || extras.to_planes || !y.raw.empty());
   if (fuses) {
     y.normed = Take(height, width, out_channels, x.batch, out_frames);
   }
@@ -196,9 +149,11 @@ PlanActivation PlanBuilder::Conv(const ConvLayer& layer, PlanTensor& x,
                .out_channels = static_cast<int>(layer.out_channels),
                .split_channel = extras.folds > 1 ? out_channels : 0,
                .in_pool = x.pool,
-               .out_pool = extras.want_raw ? y.raw.pool : -1,
+               .out_pool = has_raw ? y.raw.pool : -1,
                .norm_pool = fuses ? y.normed.pool : -1,
                .residual_pool = extras.residual != nullptr ? y.raw.pool : -1};
+  op.to_chunk_planes = extras.to_planes;
+  op.num_frames = extras.to_planes ? out_frames : 0;
   std::vector<PlannedFrame> frames;
   for (int b = 0; b < x.batch; ++b) {
     for (int t = 0; t < out_frames; ++t) {
@@ -211,7 +166,10 @@ PlanActivation PlanBuilder::Conv(const ConvLayer& layer, PlanTensor& x,
           frame.in[k] = cache->slots[b][kept + at];
         }
       }
-      if (extras.want_raw) {
+      if (extras.to_planes) {
+        // Channels of one batch item lie between its frames and the next's.
+        frame.out[0] = b * out_frames * out_channels + t;
+      } else if (has_raw) {
         for (int fold = 0; fold < extras.folds; ++fold) {
           frame.out[fold] = y.raw.Slot(b, t * extras.folds + fold);
         }
@@ -359,24 +317,7 @@ void PlanBuilder::ConvToOutput(const ConvLayer& layer, PlanTensor& x,
   const int batch = x.batch;
   const int channels = static_cast<int>(layer.out_channels);
   const int64_t plane = int64_t{in.height} * in.width;
-  // Conv places the frames in time; its output is then pointed at the planes.
-  const size_t first_op = plan_.ops.size();
-  PlanTensor marker = Take(1, 1, channels, batch, frames);
-  PlanActivation y = Conv(layer, x, {.residual = &marker});
-  for (size_t i = first_op; i < plan_.ops.size(); ++i) {
-    PlanOp& op = plan_.ops[i];
-    op.to_chunk_planes = true;
-    op.num_frames = frames;
-    op.out_pool = op.residual_pool = -1;
-    for (size_t f = 0; f < op.frames.size(); ++f) {
-      const int index = static_cast<int>((i - first_op) * kMaxFrames + f);
-      // Channels of one batch item lie between its frames and the next's.
-      op.frames[f].out[0] =
-          static_cast<int>(index / frames * frames * channels + index % frames);
-      op.frames[f].residual = -1;
-    }
-  }
-  Release(y.raw);
+  Conv(layer, x, {.to_planes = true});
   plan_.chunk_planes_bytes =
       std::max(plan_.chunk_planes_bytes, 4 * plane * channels * frames * batch);
   if (observed()) {

@@ -8,23 +8,9 @@
 #include <vector>
 
 #include "lib/wan_vae/cuda/plan.h"
+#include "lib/wan_vae/cuda/slot_allocator.h"
 
 namespace firstframe::cuda {
-
-// Gives out runs of slots, the smallest free run that is large enough first.
-class SlotAllocator {
- public:
-  int Take(int slots);
-  void Release(int first);
-  // The most slots that the arena ever reached.
-  int peak() const { return peak_; }
-
- private:
-  std::map<int, int> free_;  // first slot to length; neighbours are joined
-  std::map<int, int> used_;
-  int end_ = 0;
-  int peak_ = 0;
-};
 
 // Frames [batch][frames] of one size. Owns its slots in the sense of the
 // planner: someone must release them or keep them.
@@ -73,7 +59,8 @@ class PlanBuilder {
   struct ConvExtras {
     PlanTensor* residual = nullptr;  // used up: the sum takes its place
     const NormLayer* next_norm = nullptr;
-    bool want_raw = true;  // false: only with a norm that can be fused
+    bool want_raw = true;    // false: only with a norm that can be fused
+    bool to_planes = false;  // into the chunk's planes instead of frames
     Resample resample = Resample::kNone;
     int folds = 1;  // channels become this many frames
     int time_stride = 1;
