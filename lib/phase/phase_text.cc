@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -43,6 +45,7 @@ struct Row {
   int64_t duration_ns = 0;
   int depth = 0;
   bool is_gap = false;
+  bool is_lane = false;  // a heading
   bool is_error = false;
 };
 
@@ -78,7 +81,10 @@ class Waterfall {
  private:
   std::vector<Row> Rows() {
     std::vector<Row> rows;
-    std::vector<bool> last_at;  // per depth, whether the ancestor was the last
+    std::vector<bool> last_at;   // per depth, whether the ancestor was the last
+    std::vector<int32_t> lanes;  // per depth, the ancestor's
+    int32_t lane = 0;            // of the roots
+    std::optional<Row> lane_row;
     const std::vector<char> shown = Shown();
     auto gap = tree_.gaps.begin();
     const auto add_gaps_before = [&](int64_t start_ns) {
@@ -94,6 +100,11 @@ class Waterfall {
     for (size_t i = 0; i < tree_.nodes.size(); ++i) {
       const PhaseNode& node = tree_.nodes[i];
       const PhaseRecord& phase = report_.phases[node.index];
+      if (node.depth == 0 && phase.lane != lane) {
+        add_gaps_before(report_.recording_duration_ns + 1);
+        lane = phase.lane;
+        lane_row = LaneRow(lane);
+      }
       if (node.depth == 0) add_gaps_before(phase.start_offset_ns + 1);
       last_at.resize(node.depth + 1);
       last_at[node.depth] = node.is_last;
@@ -101,34 +112,59 @@ class Waterfall {
         ++hidden_;
         continue;
       }
-      Row row = {.name = PrintableText(phase.name),
-                 .error = PrintableText(phase.error),
-                 .start_ns = phase.start_offset_ns,
-                 .duration_ns = phase.duration_ns,
-                 .depth = node.depth,
-                 .is_error = phase.status == PhaseStatus::kError};
-      if (phase.lane > 0 &&
-          static_cast<size_t>(phase.lane) < report_.lanes.size()) {
-        absl::StrAppend(&row.name, " [",
-                        PrintableText(report_.lanes[phase.lane].name), "]");
-      }
-      // Beyond eight levels the lines would leave no room for names.
-      for (int depth = std::max(1, node.depth - 8); depth < node.depth;
-           ++depth) {
-        row.tree += last_at[depth]     ? "   "
-                    : options_.unicode ? "\xE2\x94\x82  "
-                                       : "|  ";
-      }
-      if (node.depth > 0) {
-        row.tree += options_.unicode
-                        ? (node.is_last ? "\xE2\x94\x94\xE2\x94\x80 "
-                                        : "\xE2\x94\x9C\xE2\x94\x80 ")
-                        : (node.is_last ? "`- " : "|- ");
+      if (lane_row) rows.push_back(*std::exchange(lane_row, std::nullopt));
+      Row row = MakeRow(node, phase);
+      row.tree = TreeLines(node, last_at);
+      // A thread that works for its parent's is named; below it goes without
+      // saying.
+      lanes.resize(node.depth + 1);
+      lanes[node.depth] = phase.lane;
+      if (node.depth > 0 && lanes[node.depth - 1] != phase.lane) {
+        absl::StrAppend(&row.name, " [", LaneName(phase.lane), "]");
       }
       rows.push_back(std::move(row));
     }
     add_gaps_before(report_.recording_duration_ns + 1);
     return rows;
+  }
+
+  static Row MakeRow(const PhaseNode& node, const PhaseRecord& phase) {
+    return {.name = PrintableText(phase.name),
+            .error = PrintableText(phase.error),
+            .start_ns = phase.start_offset_ns,
+            .duration_ns = phase.duration_ns,
+            .depth = node.depth,
+            .is_error = phase.status == PhaseStatus::kError};
+  }
+
+  // `last_at`: per depth, whether the node's ancestor there is its parent's
+  // last.
+  std::string TreeLines(const PhaseNode& node,
+                        const std::vector<bool>& last_at) const {
+    std::string lines;
+    // Beyond eight levels the lines would leave no room for names.
+    for (int depth = std::max(1, node.depth - 8); depth < node.depth; ++depth) {
+      lines += last_at[depth]     ? "   "
+               : options_.unicode ? "\xE2\x94\x82  "
+                                  : "|  ";
+    }
+    if (node.depth > 0) {
+      lines += options_.unicode ? (node.is_last ? "\xE2\x94\x94\xE2\x94\x80 "
+                                                : "\xE2\x94\x9C\xE2\x94\x80 ")
+                                : (node.is_last ? "`- " : "|- ");
+    }
+    return lines;
+  }
+
+  std::string LaneName(int32_t lane) const {
+    return static_cast<size_t>(lane) < report_.lanes.size()
+               ? PrintableText(report_.lanes[lane].name)
+               : absl::StrCat("lane ", lane);
+  }
+
+  // A heading for the roots of another lane.
+  std::optional<Row> LaneRow(int32_t lane) const {
+    return Row{.name = absl::StrCat("[", LaneName(lane), "]"), .is_lane = true};
   }
 
   // Per node of the tree: long enough, failed, or above one that is.
@@ -210,6 +246,10 @@ class Waterfall {
   }
 
   void WriteRow(const Row& row) {
+    if (row.is_lane) {
+      out_ << Paint(kDim, row.name) << '\n';
+      return;
+    }
     const std::string ellipsis = options_.unicode ? "\xE2\x80\xA6" : "~";
     const size_t tree_width = std::min(DisplayWidth(row.tree), name_width_ - 1);
     const std::string name =

@@ -78,6 +78,26 @@ TEST(PhaseText, HidesShortPhasesButNotFailedOnesNorTheirParents) {
   EXPECT_THAT(text, HasSubstr("5 phases are not shown: shorter than 50%"));
 }
 
+TEST(PhaseText, GroupsTheRootsOfEachLane) {
+  const std::string text =
+      Render({.recording_duration_ns = 100,
+              .lanes = {{.name = "main"}, {.name = "rank 1"}},
+              .phases = {{.id = 0, .name = "first", .duration_ns = 40},
+                         {.id = 1,
+                          .name = "other",
+                          .start_offset_ns = 20,
+                          .duration_ns = 60,
+                          .lane = 1},
+                         {.id = 2,
+                          .name = "last",
+                          .start_offset_ns = 80,
+                          .duration_ns = 20}}});
+  EXPECT_LT(text.find("first"), text.find("last"));
+  EXPECT_LT(text.find("last"), text.find("[rank 1]\n"));
+  EXPECT_LT(text.find("[rank 1]\n"), text.find("other"));
+  EXPECT_THAT(text, Not(HasSubstr("other [")));
+}
+
 TEST(PhaseText, AnEmptyReportIsShown) {
   EXPECT_THAT(Render({}), HasSubstr("total 0.000 ms"));
   EXPECT_THAT(Render({.recording_duration_ns = 5'000'000}), HasSubstr("(gap)"));

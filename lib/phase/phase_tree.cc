@@ -73,7 +73,11 @@ Links Link(const std::vector<PhaseRecord>& phases) {
   const auto by_start = [&](size_t a, size_t b) {
     return phases[a].start_offset_ns < phases[b].start_offset_ns;
   };
-  std::stable_sort(links.roots.begin(), links.roots.end(), by_start);
+  std::stable_sort(
+      links.roots.begin(), links.roots.end(), [&](size_t a, size_t b) {
+        return std::pair(phases[a].lane, phases[a].start_offset_ns) <
+               std::pair(phases[b].lane, phases[b].start_offset_ns);
+      });
   for (auto& children : links.children) {
     std::stable_sort(children.begin(), children.end(), by_start);
   }

@@ -27,8 +27,9 @@ struct PhaseGap {
 };
 
 struct PhaseTree {
-  // Depth first, siblings in order of start; every phase once. A phase whose
-  // parent is absent, or that is its own ancestor, counts as a root.
+  // Depth first, siblings in order of start, roots lane by lane; every phase
+  // once. A phase whose parent is absent, or that is its own ancestor, counts
+  // as a root.
   std::vector<PhaseNode> nodes;
   // Where no root phase of any lane runs, from offset 0 to the recording's end.
   std::vector<PhaseGap> gaps;
