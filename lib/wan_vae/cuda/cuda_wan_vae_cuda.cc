@@ -49,7 +49,7 @@ class PlannedWanVae final : public CudaWanVae {
         stream_(std::move(stream)),
         start_(std::move(start)),
         end_(std::move(end)),
-        parameters_(tree(), options) {}
+        parameters_(tree(), options, device.ordinal) {}
 
   absl::Status AllocateParameters() override { return parameters_.Allocate(); }
 

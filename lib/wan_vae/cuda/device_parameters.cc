@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/check.h"
 #include "lib/base/status_macros.h"
+#include "lib/cuda/runtime.h"
 #include "lib/tensor/convert.h"
 #include "lib/tensor/dtype.h"
 #include "lib/tensor/shape.h"
@@ -94,9 +95,10 @@ absl::Status PinnedUploader::Upload(const TensorView& value, float* to) {
 absl::Status PinnedUploader::Finish() { return stream_.Synchronize(); }
 
 DeviceParameters::DeviceParameters(const ModuleTree& tree,
-                                   const PlanOptions& options)
+                                   const PlanOptions& options, int device)
     : tree_(tree),
       options_(options),
+      device_(device),
       is_assigned_(tree.parameters.size()),
       layers_(tree.modules.size()),
       gammas_(tree.parameters.size()) {
@@ -143,6 +145,7 @@ absl::Status DeviceParameters::Assign(int index, const TensorView& value) {
                        absl::MakeSpan(to, *CheckedNumElements(spec.shape))),
         spec.name));
   } else {
+    FF_RETURN_IF_ERROR(GetRuntime().SetDevice(device_));
     FF_RETURN_IF_ERROR(Annotate(
         uploader_->Upload(value, const_cast<float*>(Raw(index))), spec.name));
   }

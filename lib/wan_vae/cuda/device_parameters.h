@@ -46,10 +46,12 @@ class PinnedUploader {
   std::vector<int> free_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Thread-compatible, but for Assign.
+// Thread-compatible, but for Assign, which any thread may call; it makes
+// `device` that thread's current one.
 class DeviceParameters {
  public:
-  DeviceParameters(const ModuleTree& tree, const PlanOptions& options);
+  DeviceParameters(const ModuleTree& tree, const PlanOptions& options,
+                   int device);
 
   absl::Status Allocate();
   absl::Status Assign(int index, const TensorView& value);
@@ -107,6 +109,7 @@ class DeviceParameters {
 
   const ModuleTree& tree_;
   const PlanOptions options_;
+  const int device_;
   Side sides_[2];  // decoder, encoder
   std::vector<Placed> places_;
   std::vector<char> is_assigned_;  // char: written from several threads
