@@ -16,7 +16,7 @@
 #include "lib/load/cache_state.h"
 #include "lib/load/file_system.h"
 #include "lib/load/memory_budget.h"
-#include "lib/load/weight_bench.h"
+#include "lib/load/weight_bench_types.h"
 
 namespace firstframe {
 
