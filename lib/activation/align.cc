@@ -51,23 +51,20 @@ class Aligner {
       MergeRanks(out_.entity_a, &out_.a);
       MergeRanks(out_.entity_b, &out_.b);
     }
-    MergeCalls();
-    DropEarlierRuns();
     const bool steps_a = HasSteps(out_.a), steps_b = HasSteps(out_.b);
+    MergeCalls(!steps_a && !steps_b);
     flat_ = steps_a != steps_b;
     NumberOccurrences(out_.entity_a, &out_.a);
     NumberOccurrences(out_.entity_b, &out_.b);
     MatchAll();
-    MatchByOrder(names_, &out_);
-    if (!aliases_done_ &&
-        std::any_of(
-            out_.suggestions.begin(), out_.suggestions.end(),
-            [](const NameSuggestion& s) { return s.method == "order"; })) {
+    FirstRecordPair first = {FirstRecords(out_.a, out_.entity_a),
+                             FirstRecords(out_.b, out_.entity_b)};
+    if (MatchByOrder(names_, &first, &out_)) {
       aliases_done_ = true;
       MatchAll();
     }
-    SuggestBySignature(names_, &out_);
-    WarnOfShift(names_, &out_);
+    SuggestBySignature(names_, first, &out_);
+    WarnOfShift(names_, first, &out_);
     return std::move(out_);
   }
 
@@ -172,7 +169,7 @@ class Aligner {
 
   // One side ran a batch in one call, the other in several (two halves of
   // classifier-free guidance): n times the records, of 1/n the elements.
-  void MergeCalls() {
+  void MergeCalls(bool without_steps) {
     std::vector<uint32_t> first_a, first_b;
     const auto counts_a = CountByEntity(out_.a, out_.entity_a, &first_a);
     const auto counts_b = CountByEntity(out_.b, out_.entity_b, &first_b);
@@ -195,14 +192,16 @@ class Aligner {
         any_b = true;
       }
     }
+    if (!any_a && !any_b) {
+      if (without_steps) DropEarlierRuns(counts_a, counts_b);
+      return;
+    }
     if (any_a) MergeConsecutive(merge_a, out_.entity_a, &out_.a);
     if (any_b) MergeConsecutive(merge_b, out_.entity_b, &out_.b);
-    if (any_a || any_b) {
-      out_.warnings.push_back(absl::StrCat(
-          "the ", any_a ? "left" : "right",
-          " trace has several calls where the other has one of a larger batch; "
-          "they are merged"));
-    }
+    out_.warnings.push_back(absl::StrCat(
+        "the ", any_a ? "left" : "right",
+        " trace has several calls where the other has one of a larger batch; "
+        "they are merged"));
   }
 
   void MergeConsecutive(const std::vector<uint32_t>& times,
@@ -226,11 +225,8 @@ class Aligner {
 
   // Without steps or run keys an appended run shows only in the counts: every
   // name m times as often as on the other side.
-  void DropEarlierRuns() {
-    if (HasSteps(out_.a) || HasSteps(out_.b)) return;
-    std::vector<uint32_t> first;
-    const auto counts_a = CountByEntity(out_.a, out_.entity_a, &first);
-    const auto counts_b = CountByEntity(out_.b, out_.entity_b, &first);
+  void DropEarlierRuns(const std::vector<uint32_t>& counts_a,
+                       const std::vector<uint32_t>& counts_b) {
     if (DropFrom("left", counts_a, counts_b, out_.entity_a, &out_.a)) return;
     DropFrom("right", counts_b, counts_a, out_.entity_b, &out_.b);
   }

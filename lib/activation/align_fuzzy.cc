@@ -21,38 +21,14 @@ namespace {
 // second; no published model has as many modules.
 constexpr size_t kMaxNames = 4000;
 
-// A name of one side with its first record.
-struct Named {
-  uint32_t entity = 0;
-  uint32_t key = 0;
-  uint32_t row = 0;
-};
-
-// The names of a side by first appearance.
-std::vector<Named> FirstRows(const TraceSide& side,
-                             const std::vector<uint32_t>& entity_of) {
-  std::vector<Named> names;
-  // Merging aside there is at most one entity a key.
-  std::vector<bool> seen;
-  for (uint32_t i = 0; i < side.table.rows.size(); ++i) {
-    const uint32_t key = side.table.rows[i].key;
-    const uint32_t entity = entity_of[key];
-    if (entity >= seen.size()) seen.resize(entity + 1);
-    if (seen[entity]) continue;
-    seen[entity] = true;
-    names.push_back({entity, key, i});
-  }
-  return names;
-}
-
-std::set<uint32_t> EntitiesOf(const std::vector<Named>& names) {
+std::set<uint32_t> EntitiesOf(const std::vector<FirstRecord>& names) {
   std::set<uint32_t> entities;
-  for (const Named& name : names) entities.insert(name.entity);
+  for (const FirstRecord& name : names) entities.insert(name.entity);
   return entities;
 }
 
 std::string TokenOf(const TraceNames& names, const TraceSide& side,
-                    const Named& named, const std::set<uint32_t>& other) {
+                    const FirstRecord& named, const std::set<uint32_t>& other) {
   // A name that both have stands for itself: an anchor.
   if (other.contains(named.entity)) return absl::StrCat("#", named.entity);
   const TraceNames::Key& key = names.key(named.key);
@@ -118,9 +94,9 @@ using Stack = std::map<int64_t, float>;  // abs_mean by index
 
 std::map<std::string, Stack> StacksOf(const TraceNames& names,
                                       const TraceSide& side,
-                                      const std::vector<uint32_t>& entity_of) {
+                                      const std::vector<FirstRecord>& first) {
   std::map<std::string, Stack> stacks;
-  for (const Named& named : FirstRows(side, entity_of)) {
+  for (const FirstRecord& named : first) {
     const float value = side.table.rows[named.row].values[kAbsMean];
     if (!std::isfinite(value) || value <= 0) continue;
     const TraceNames::Key& key = names.key(named.key);
@@ -146,24 +122,40 @@ double Cost(const Stack& a, const Stack& b, int offset) {
 
 }  // namespace
 
-void MatchByOrder(const TraceNames& names, Alignment* alignment) {
-  const auto left = FirstRows(alignment->a, alignment->entity_a);
-  const auto right = FirstRows(alignment->b, alignment->entity_b);
+std::vector<FirstRecord> FirstRecords(const TraceSide& side,
+                                      const std::vector<uint32_t>& entity_of) {
+  std::vector<FirstRecord> names;
+  std::vector<bool> seen;
+  for (uint32_t i = 0; i < side.table.rows.size(); ++i) {
+    const uint32_t key = side.table.rows[i].key;
+    const uint32_t entity = entity_of[key];
+    if (entity >= seen.size()) seen.resize(entity + 1);
+    if (seen[entity]) continue;
+    seen[entity] = true;
+    names.push_back({entity, key, i});
+  }
+  return names;
+}
+
+bool MatchByOrder(const TraceNames& names, FirstRecordPair* first,
+                  Alignment* alignment) {
+  const std::vector<FirstRecord>& left = first->a;
+  std::vector<FirstRecord>& right = first->b;
   const std::set<uint32_t> on_left = EntitiesOf(left);
   const std::set<uint32_t> on_right = EntitiesOf(right);
-  if (on_left == on_right) return;
+  if (on_left == on_right) return false;
   if (left.size() > kMaxNames || right.size() > kMaxNames) {
     alignment->warnings.push_back(
         absl::StrCat("more than ", kMaxNames,
                      " names: those on one side alone are not aligned by "
                      "order"));
-    return;
+    return false;
   }
   std::vector<std::string> tokens_a, tokens_b;
-  for (const Named& named : left) {
+  for (const FirstRecord& named : left) {
     tokens_a.push_back(TokenOf(names, alignment->a, named, on_right));
   }
-  for (const Named& named : right) {
+  for (const FirstRecord& named : right) {
     tokens_b.push_back(TokenOf(names, alignment->b, named, on_left));
   }
   absl::flat_hash_map<uint32_t, uint32_t> alias;
@@ -178,19 +170,26 @@ void MatchByOrder(const TraceNames& names, Alignment* alignment) {
       entity = it->second;
     }
   }
+  for (FirstRecord& record : right) {
+    if (const auto it = alias.find(record.entity); it != alias.end()) {
+      record.entity = it->second;
+    }
+  }
+  return !alias.empty();
 }
 
-void SuggestBySignature(const TraceNames& names, Alignment* alignment) {
-  const auto left = FirstRows(alignment->a, alignment->entity_a);
-  const auto right = FirstRows(alignment->b, alignment->entity_b);
+void SuggestBySignature(const TraceNames& names, const FirstRecordPair& first,
+                        Alignment* alignment) {
+  const std::vector<FirstRecord>& left = first.a;
+  const std::vector<FirstRecord>& right = first.b;
   const std::set<uint32_t> on_left = EntitiesOf(left);
   const std::set<uint32_t> on_right = EntitiesOf(right);
   if (left.size() > kMaxNames || right.size() > kMaxNames) return;
   std::set<uint32_t> used;
-  for (const Named& a : left) {
+  for (const FirstRecord& a : left) {
     if (on_right.contains(a.entity)) continue;
     const TraceRow& row_a = alignment->a.table.rows[a.row];
-    for (const Named& b : right) {
+    for (const FirstRecord& b : right) {
       const TraceRow& row_b = alignment->b.table.rows[b.row];
       if (on_left.contains(b.entity) || used.contains(b.entity) ||
           row_a.shape != row_b.shape ||
@@ -207,9 +206,10 @@ void SuggestBySignature(const TraceNames& names, Alignment* alignment) {
   }
 }
 
-void WarnOfShift(const TraceNames& names, Alignment* alignment) {
-  const auto left = StacksOf(names, alignment->a, alignment->entity_a);
-  const auto right = StacksOf(names, alignment->b, alignment->entity_b);
+void WarnOfShift(const TraceNames& names, const FirstRecordPair& first,
+                 Alignment* alignment) {
+  const auto left = StacksOf(names, alignment->a, first.a);
+  const auto right = StacksOf(names, alignment->b, first.b);
   std::map<int, int> votes;
   int stacks = 0;
   for (const auto& [pattern, a] : left) {

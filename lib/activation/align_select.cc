@@ -26,6 +26,12 @@ using RunKey = std::pair<std::string, uint32_t>;
 // The runs that rows belong to, in the order of the file.
 std::vector<RunKey> RunsOf(const TraceTable& table) {
   std::vector<bool> used(table.segments.size());
+  if (used.size() == 1) {  // the usual file: no need to look at every row
+    return table.rows.empty()
+               ? std::vector<RunKey>()
+               : std::vector<RunKey>{
+                     {table.segments[0].run, table.segments[0].generation}};
+  }
   for (const TraceRow& row : table.rows) used[row.segment] = true;
   std::vector<RunKey> runs;
   for (size_t i = 0; i < used.size(); ++i) {
@@ -70,6 +76,7 @@ absl::Status SelectRun(const std::string& wanted, TraceTable* table,
 
 std::set<int> RanksOf(const TraceTable& table) {
   std::set<int> ranks;
+  if (table.segments.size() == 1) return {table.segments[0].rank};
   for (const TraceRow& row : table.rows) {
     ranks.insert(table.segments[row.segment].rank);
   }
