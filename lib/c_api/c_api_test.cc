@@ -71,6 +71,48 @@ TEST(Phases, ScopesEndInnermostFirstOnTheirThread) {
   EXPECT_EQ(ff_phase_recorder_destroy(recorder), FF_OK);
 }
 
+// --- regions ---
+
+std::string profile_dir;
+
+TEST(Regions, GoToATraceInTheFolderAskedFor) {
+  const testing::TempDir dir;
+  ff_region* region = nullptr;
+  ASSERT_EQ(ff_region_begin("training_step", &region), FF_OK);
+  EXPECT_EQ(region, nullptr);  // no profiler
+  int32_t is_on = 1;
+  char* messages = nullptr;
+  ASSERT_EQ(
+      ff_profiler_start([](const char*) -> const char* { return nullptr; },
+                        &is_on, &messages),
+      FF_OK);
+  EXPECT_EQ(is_on, 0);
+  ff_free(messages);
+
+  profile_dir = dir.path();
+  const auto get = [](const char* name) -> const char* {
+    if (std::strcmp(name, "FASTVIDEO_TORCH_PROFILER_DIR") == 0) {
+      return profile_dir.c_str();
+    }
+    if (std::strcmp(name, "FASTVIDEO_TORCH_PROFILE_REGIONS") == 0) {
+      return "profiler_region_training_step,training_stop";
+    }
+    return nullptr;
+  };
+  ASSERT_EQ(ff_profiler_start(get, &is_on, &messages), FF_OK)
+      << ff_last_error();
+  EXPECT_EQ(is_on, 1);
+  EXPECT_THAT(Take(messages), HasSubstr("training_stop"));
+  ASSERT_EQ(ff_region_begin("profiler_region_training_step", &region), FF_OK);
+  ff_region* inner = nullptr;
+  ASSERT_EQ(ff_region_begin("training_backward", &inner), FF_OK);
+  EXPECT_EQ(ff_region_end(region), FF_FAILED_PRECONDITION);
+  EXPECT_EQ(ff_region_end(inner), FF_OK);
+  EXPECT_EQ(ff_region_end(region), FF_OK);
+  ASSERT_EQ(ff_profiler_stop(&messages), FF_OK);
+  EXPECT_THAT(Take(messages), HasSubstr(dir.path()));
+}
+
 // --- statistics ---
 
 TEST(Stats, ReadsStridesAsPyTorchMeansThem) {

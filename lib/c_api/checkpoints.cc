@@ -6,14 +6,19 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/status_macros.h"
 #include "lib/c_api/border.h"
 #include "lib/c_api/dlpack_abi.h"
+#include "lib/c_api/tensor.h"
+#include "lib/cuda/memory.h"
 #include "lib/cuda/runtime.h"
 #include "lib/load/load_source.h"
 #include "lib/load/loader.h"
+#include "lib/load/staging.h"
 #include "lib/safetensors/checkpoint.h"
 
 using firstframe::c_api::Guard;
@@ -113,31 +118,95 @@ absl::StatusOr<firstframe::LoadOptions> OptionsFor(int32_t device) {
   return options;
 }
 
+// The pinned ring of the last load to a device: pinning takes longer than many
+// a load. Leaked, so that nothing of CUDA's runs at exit.
+class SpareRing {
+ public:
+  static SpareRing& Get() {
+    static SpareRing* const spare = new SpareRing;
+    return *spare;
+  }
+
+  firstframe::StagingRing Take() {
+    absl::MutexLock lock(&mutex_);
+    return std::exchange(ring_, firstframe::StagingRing());
+  }
+  void GiveBack(firstframe::StagingRing ring) {
+    absl::MutexLock lock(&mutex_);
+    if (ring.size_bytes() > ring_.size_bytes()) ring_ = std::move(ring);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  firstframe::StagingRing ring_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Fills `loaded` from `arena`, which `choose_arena` gives for a size.
+absl::StatusOr<firstframe::LoadedCheckpoint> Load(
+    const char* path, int32_t device,
+    absl::FunctionRef<absl::StatusOr<std::byte*>(uint64_t,
+                                                 firstframe::LoadedCheckpoint&)>
+        choose_arena) {
+  FF_ASSIGN_OR_RETURN(const firstframe::LoadSource source, OpenSource(path));
+  FF_ASSIGN_OR_RETURN(const firstframe::LoadOptions options,
+                      OptionsFor(device));
+  std::optional<firstframe::c_api::DeviceScope> scope;
+  if (device != FF_HOST) {
+    FF_ASSIGN_OR_RETURN(auto entered,
+                        firstframe::c_api::DeviceScope::Enter(device));
+    scope.emplace(std::move(entered));
+  }
+  FF_ASSIGN_OR_RETURN(firstframe::CheckpointLoader loader,
+                      firstframe::CheckpointLoader::Create(source, options));
+  firstframe::LoadedCheckpoint loaded;
+  FF_ASSIGN_OR_RETURN(std::byte* const arena,
+                      choose_arena(loader.plan().arena_bytes, loaded));
+  if (device != FF_HOST) loader.AdoptRing(SpareRing::Get().Take());
+  absl::StatusOr<firstframe::LoadReport> report = loader.LoadAll(arena);
+  if (device != FF_HOST) SpareRing::Get().GiveBack(loader.TakeRing());
+  FF_ASSIGN_OR_RETURN(loaded.report, std::move(report));
+  loaded.tensors = firstframe::TensorsIn(loader.plan(), arena);
+  return loaded;
+}
+
+absl::StatusOr<firstframe::LoadedCheckpoint> LoadOwned(const char* path,
+                                                       int32_t device) {
+  return Load(
+      path, device,
+      [&](uint64_t size,
+          firstframe::LoadedCheckpoint& loaded) -> absl::StatusOr<std::byte*> {
+        if (device == FF_HOST) {
+          FF_ASSIGN_OR_RETURN(loaded.host_arena,
+                              firstframe::HostArena::Allocate(size));
+          return loaded.host_arena.data();
+        }
+        FF_ASSIGN_OR_RETURN(loaded.device_arena,
+                            firstframe::cuda::DeviceBuffer::Allocate(size));
+        return loaded.device_arena.data();
+      });
+}
+
 absl::StatusOr<firstframe::LoadedCheckpoint> LoadInto(const char* path,
                                                       int32_t device,
                                                       void* arena,
                                                       uint64_t size_bytes) {
-  FF_ASSIGN_OR_RETURN(const firstframe::LoadSource source, OpenSource(path));
-  FF_ASSIGN_OR_RETURN(const firstframe::LoadOptions options,
-                      OptionsFor(device));
-  FF_ASSIGN_OR_RETURN(firstframe::CheckpointLoader loader,
-                      firstframe::CheckpointLoader::Create(source, options));
-  if (size_bytes < loader.plan().arena_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": the arena has ", size_bytes,
-                     " bytes, expected at least ", loader.plan().arena_bytes));
-  }
-  if (loader.plan().arena_bytes > 0) {
-    FF_RETURN_IF_ERROR(NotNull(arena, "arena"));
-  }
-  if (reinterpret_cast<uintptr_t>(arena) % firstframe::kTensorAlignment != 0) {
-    return absl::InvalidArgumentError("the arena is not aligned to 256 bytes");
-  }
-  auto* const bytes = static_cast<std::byte*>(arena);
-  firstframe::LoadedCheckpoint loaded;
-  FF_ASSIGN_OR_RETURN(loaded.report, loader.LoadAll(bytes));
-  loaded.tensors = firstframe::TensorsIn(loader.plan(), bytes);
-  return loaded;
+  return Load(
+      path, device,
+      [&](uint64_t size,
+          firstframe::LoadedCheckpoint&) -> absl::StatusOr<std::byte*> {
+        if (size_bytes < size) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(path, ": the arena has ", size_bytes,
+                           " bytes, expected at least ", size));
+        }
+        if (size > 0) FF_RETURN_IF_ERROR(NotNull(arena, "arena"));
+        if (reinterpret_cast<uintptr_t>(arena) % firstframe::kTensorAlignment !=
+            0) {
+          return absl::InvalidArgumentError(
+              "the arena is not aligned to 256 bytes");
+        }
+        return static_cast<std::byte*>(arena);
+      });
 }
 
 ff_checkpoint* Wrap(firstframe::LoadedCheckpoint loaded, int32_t device) {
@@ -165,11 +234,8 @@ ff_status ff_load(const char* path, int32_t device,
                   ff_checkpoint** checkpoint) {
   return Guard([&]() -> absl::Status {
     FF_RETURN_IF_ERROR(NotNull(checkpoint, "checkpoint"));
-    FF_ASSIGN_OR_RETURN(const firstframe::LoadSource source, OpenSource(path));
-    FF_ASSIGN_OR_RETURN(const firstframe::LoadOptions options,
-                        OptionsFor(device));
     FF_ASSIGN_OR_RETURN(firstframe::LoadedCheckpoint loaded,
-                        firstframe::LoadCheckpoint(source, options));
+                        LoadOwned(path, device));
     *checkpoint = Wrap(std::move(loaded), device);
     return absl::OkStatus();
   });

@@ -146,6 +146,23 @@ FF_API ff_status ff_phase_end(ff_phase* phase, const char* error);
 FF_API ff_status ff_phase_recorder_json(const ff_phase_recorder* recorder,
                                         char** json);
 
+/* --- profiler regions ---------------------------------------------------- */
+
+typedef struct ff_region ff_region;
+
+/* Starts this process's profiler as FASTVIDEO_TORCH_PROFILER_* say, read with
+ * `get` (NULL: getenv); `is_on` is 0 when they do not ask for one. Regions and
+ * what the GPU does in selected ones go to a trace in the folder named there.
+ * `messages` gets warnings, one a line, or NULL; ff_free. */
+FF_API ff_status ff_profiler_start(const char* (*get)(const char* name),
+                                   int32_t* is_on, char** messages);
+/* Ends recording and writes the files; `messages` says where they are and what
+ * was never entered, or is NULL; ff_free. Call it before exit. */
+FF_API ff_status ff_profiler_stop(char** messages);
+/* Gives NULL where no profiler runs. Any spelling of FastVideo's names. */
+FF_API ff_status ff_region_begin(const char* name, ff_region** region);
+FF_API ff_status ff_region_end(ff_region* region);
+
 /* --- statistics of tensors ---------------------------------------------- */
 
 enum {
@@ -233,7 +250,8 @@ typedef struct ff_tensor_info {
 
 /* Loads all of `path` (a file, an index, a component's folder) into one arena
  * of the library's in host memory (`device` FF_HOST) or on a device, and waits
- * for it. */
+ * for it. A pinned ring of at most 192 MiB is kept for the next load to a
+ * device. */
 FF_API ff_status ff_load(const char* path, int32_t device,
                          ff_checkpoint** checkpoint);
 /* The bytes that ff_load_into needs for `path`. */

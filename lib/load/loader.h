@@ -15,6 +15,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -115,6 +116,11 @@ class CheckpointLoader {
   // Pins the ring that pieces on these paths need, when there is none that is
   // large enough; reports the phase "pin". Load() does it when it was not done.
   absl::Status PrepareRing(const PieceList& list);
+
+  // Gives the loader a ring of an earlier one, and takes it back, so that load
+  // after load pins memory once. `ring` must be pinned for the same runtime.
+  void AdoptRing(StagingRing ring) { ring_ = std::move(ring); }
+  StagingRing TakeRing() { return std::exchange(ring_, StagingRing()); }
 
   // Fills `ranges` of the arena at `arena` (plan().arena_bytes long), calling
   // `on_group` as TransferHooks does for each range by its index, and `poll`

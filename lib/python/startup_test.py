@@ -1,0 +1,140 @@
+import os
+import subprocess
+import sys
+import threading
+import unittest
+
+import firstframe
+from firstframe import _library, profiling
+
+
+class StartupTest(unittest.TestCase):
+
+    def test_records_nested_phases_and_errors(self):
+        with firstframe.collect_startup_timings() as timings:
+            with firstframe.startup_phase("vae") as vae:
+                vae.set(read_bytes=512, ratio=0.5, path="a\"b")
+                with self.assertRaises(ValueError):
+                    with firstframe.startup_phase("vae.construct"):
+                        raise ValueError("no config")
+                self.assertEqual(timings.to_dict()["phases"][0]["error"],
+                                 "still open")
+        report = timings.to_dict()
+        outer, inner = report["phases"]
+        self.assertEqual((outer["name"], outer["parent_id"], outer["status"]),
+                         ("vae", None, "ok"))
+        self.assertEqual(outer["attributes"],
+                         {"read_bytes": 512, "ratio": 0.5, "path": "a\"b"})
+        self.assertEqual((inner["parent_id"], inner["status"], inner["error"]),
+                         (outer["id"], "error", "ValueError: no config"))
+        self.assertGreaterEqual(outer["duration_ns"], inner["duration_ns"])
+        self.assertGreaterEqual(report["recording_duration_ns"],
+                                outer["duration_ns"])
+
+    def test_collectors_nest_and_are_restored(self):
+        with firstframe.collect_startup_timings() as outer:
+            with firstframe.collect_startup_timings() as inner:
+                with firstframe.startup_phase("inside"):
+                    pass
+            with firstframe.startup_phase("after"):
+                pass
+        names = [[p["name"] for p in t.to_dict()["phases"]]
+                 for t in (outer, inner)]
+        self.assertEqual(names, [["after"], ["inside"]])
+
+    def test_other_threads_and_no_collector_record_nothing(self):
+        with firstframe.startup_phase("nobody"):
+            pass
+
+        @firstframe.startup_phase("thread")
+        def work():
+            return 5
+
+        with firstframe.collect_startup_timings() as timings:
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            self.assertEqual(work(), 5)
+        self.assertEqual([p["name"] for p in timings.to_dict()["phases"]],
+                         ["thread"])
+
+    def test_synchronizes_before_each_reading(self):
+        calls = []
+        with firstframe.collect_startup_timings(
+                synchronize=lambda: calls.append(1)):
+            with firstframe.startup_phase("a"):
+                pass
+        self.assertEqual(len(calls), 2)
+
+
+class MissingLibraryTest(unittest.TestCase):
+
+    def test_everything_steps_aside(self):
+        code = """
+import firstframe
+with firstframe.collect_startup_timings() as timings:
+    with firstframe.startup_phase("a"):
+        pass
+assert timings.to_dict()["phases"] == [], timings.to_dict()
+with firstframe.profiler_region("training_step"):
+    pass
+assert firstframe.attach_activation_trace(object()) is None
+pipe = object()
+assert firstframe.instrument_pipeline(pipe) is pipe
+assert firstframe.install_training() is False
+assert firstframe.flops_of_model("wan2.1-t2v-14b", 81, 480, 832) is None
+"""
+        environment = dict(os.environ, FIRSTFRAME_LIBRARY="/nowhere/x.so",
+                           FASTVIDEO_TRACE_ACTIVATIONS="1", VIDEOX_PERF="1",
+                           FASTVIDEO_TORCH_PROFILER_DIR="/tmp")
+        run = subprocess.run([sys.executable, "-c", code], env=environment,
+                             capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("/nowhere/x.so", run.stderr)
+
+
+class RegionTest(unittest.TestCase):
+
+    def test_off_is_one_shared_object(self):
+        self.assertFalse(profiling.enabled)
+        self.assertIs(firstframe.profiler_region("a"),
+                      firstframe.profiler_region("b"))
+
+        @firstframe.profile_region("a")
+        def double(x):
+            return 2 * x
+        self.assertEqual(double(3), 6)
+
+    def test_on_writes_a_trace(self):
+        folder = os.environ["TEST_TMPDIR"]
+        code = """
+import firstframe
+with firstframe.profiler_region("profiler_region_training_step"):
+    @firstframe.profile_region("training_backward")
+    def backward():
+        return 1
+    assert backward() == 1
+"""
+        environment = dict(os.environ, FASTVIDEO_TORCH_PROFILER_DIR=folder,
+                           FASTVIDEO_TORCH_PROFILE_REGIONS="training_step")
+        run = subprocess.run([sys.executable, "-c", code], env=environment,
+                             capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("trace written to", run.stderr)
+        self.assertTrue(any("trace" in name for name in os.listdir(folder)))
+
+
+class LibraryTest(unittest.TestCase):
+
+    def test_declares_what_the_library_has(self):
+        self.assertIsNotNone(_library.library(), _library.why_missing())
+        self.assertEqual(len(_library.TORCH_NAMES), len(_library.NAMES))
+
+    def test_importing_loads_neither_torch_nor_the_library(self):
+        code = ("import sys, firstframe; assert 'torch' not in sys.modules; "
+                "assert 'firstframe._library' not in sys.modules")
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
