@@ -275,6 +275,39 @@ TEST(Load, SaysWhatIsWrongWithAFile) {
   EXPECT_EQ(checkpoint, nullptr);
 }
 
+// --- offload ---
+
+TEST(Offload, DoesNothingWithoutADevice) {
+  int32_t devices = 0;
+  ASSERT_EQ(ff_device_count(&devices), FF_OK);
+  if (devices > 0) GTEST_SKIP() << "there is a device";
+  float values[] = {1, 2};
+  const int64_t shape[] = {2};
+  ff_tensor_info tensor = {.struct_size = sizeof(tensor),
+                           .name = "weight",
+                           .shape = shape,
+                           .data = values,
+                           .dtype = FF_F32,
+                           .ndim = 1,
+                           .size_bytes = 8,
+                           .device = FF_HOST};
+  ff_offload* offload = nullptr;
+  ASSERT_EQ(ff_offload_create(&tensor, 1, &offload), FF_OK) << ff_last_error();
+  EXPECT_EQ(ff_offload_load(offload, 0, nullptr), FF_OK) << ff_last_error();
+  EXPECT_EQ(ff_offload_unload(offload, nullptr), FF_OK);
+  void* data = nullptr;
+  int32_t device = 0;
+  ASSERT_EQ(ff_offload_place(offload, 0, &data, &device), FF_OK);
+  EXPECT_EQ(data, values);
+  EXPECT_EQ(device, FF_HOST);
+  EXPECT_EQ(ff_offload_place(offload, 1, &data, &device), FF_OUT_OF_RANGE);
+  ff_offload_destroy(offload);
+
+  tensor.size_bytes = 9;
+  EXPECT_EQ(ff_offload_create(&tensor, 1, &offload), FF_INVALID_ARGUMENT);
+  EXPECT_THAT(ff_last_error(), HasSubstr("size_bytes is 9"));
+}
+
 // --- models ---
 
 TEST(Models, PriceAPublishedOne) {

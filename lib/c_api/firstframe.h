@@ -278,6 +278,32 @@ FF_API ff_status ff_checkpoint_json(const ff_checkpoint* checkpoint,
                                     char** json);
 FF_API void ff_checkpoint_release(ff_checkpoint* checkpoint);
 
+/* --- frozen offload ------------------------------------------------------ */
+
+typedef struct ff_offload ff_offload;
+
+/* Keeps a frozen module of `count` tensors on the host between uses. They lie
+ * in the caller's memory, which must outlive the offload, on the host (`device`
+ * FF_HOST) or on one device; tied tensors have the same `data`. Without a
+ * device loading and unloading do nothing. Not thread-safe: one offload, one
+ * thread at a time. */
+FF_API ff_status ff_offload_create(const ff_tensor_info* tensors, size_t count,
+                                   ff_offload** offload);
+/* Copies what is absent to `device`; `stream`, which will use it, waits for the
+ * copies, the caller does not. The first time the tensors get page-locked host
+ * copies. After an error every tensor is where it was. */
+FF_API ff_status ff_offload_load(ff_offload* offload, int32_t device,
+                                 void* stream);
+/* Points the tensors at their host copies and frees the device memory once the
+ * work on `stream` is done. Copies nothing back. */
+FF_API ff_status ff_offload_unload(ff_offload* offload, void* stream);
+FF_API ff_status ff_offload_wait(ff_offload* offload);
+/* Where tensor `index` lies now; to be asked after each load and unload. */
+FF_API ff_status ff_offload_place(const ff_offload* offload, size_t index,
+                                  void** data, int32_t* device);
+/* The places become invalid, but for the caller's own memory. */
+FF_API void ff_offload_destroy(ff_offload* offload);
+
 /* --- FLOP models --------------------------------------------------------- */
 
 typedef struct ff_model ff_model;

@@ -58,6 +58,15 @@ class StartupTest(unittest.TestCase):
         self.assertEqual([p["name"] for p in timings.to_dict()["phases"]],
                          ["thread"])
 
+    def test_disorder_is_a_warning(self):
+        with firstframe.collect_startup_timings() as timings:
+            outer = firstframe.startup_phase("outer").__enter__()
+            inner = firstframe.startup_phase("inner").__enter__()
+            with self.assertLogs("firstframe", "WARNING"):
+                outer.__exit__(None, None, None)
+            inner.__exit__(None, None, None)
+        self.assertEqual(len(timings.to_dict()["phases"]), 2)
+
     def test_synchronizes_before_each_reading(self):
         calls = []
         with firstframe.collect_startup_timings(

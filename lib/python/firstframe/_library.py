@@ -219,6 +219,29 @@ def handle(name, *arguments):
     return result.value
 
 
+_complaints = set()
+
+
+def quietly(name, *arguments):
+    """Calls `name` inside somebody's run, which measuring must not break: an
+    error is a warning, once for each message. Returns whether all was well."""
+    lib = library()
+    code = getattr(lib, name)(*arguments)
+    if code:
+        message = lib.ff_last_error().decode("utf-8", "replace")
+        if message not in _complaints and len(_complaints) < 100:
+            _complaints.add(message)
+            logger.warning("%s: %s", name, message)
+    return not code
+
+
+def scope(name, *arguments):
+    """Like handle(), quietly: None when there is nothing to end."""
+    result = c_void_p()
+    quietly(name, *arguments, byref(result))
+    return result.value
+
+
 def text(name, *arguments):
     """Calls `name` for the text it gives last, and frees that."""
     return take(handle(name, *arguments))

@@ -78,16 +78,14 @@ class _Region:
     def __enter__(self):
         _start()
         if enabled:
-            self._handle = _library.handle("ff_region_begin",
-                                           self._name.encode())
+            self._handle = _library.scope("ff_region_begin",
+                                          self._name.encode())
         return self
 
     def __exit__(self, kind, error, trace):
         handle, self._handle = self._handle, None
         if handle is not None:
-            code = _library.library().ff_region_end(handle)
-            if code:  # measuring must not break the run
-                _log(_library.library().ff_last_error().decode())
+            _library.quietly("ff_region_end", handle)
         return False
 
 

@@ -45,11 +45,11 @@ def _timed(method, stage, module=None):
             return method(*args, **kwargs)
         tokens, batch = (_perf.infer_tokens(module, args, kwargs)
                          if module is not None else (0, 0))
-        scope = _library.handle("ff_stage_begin", encoded)
+        scope = _library.scope("ff_stage_begin", encoded)
         try:
             return method(*args, **kwargs)
         finally:
-            _library.call("ff_stage_end", scope, tokens, batch)
+            _library.quietly("ff_stage_end", scope, tokens, batch)
     return wrapper
 
 
@@ -107,12 +107,8 @@ def _begin(pipe):
 
 def _end(request):
     _local.request = None
-    if request is None:
-        return
-    try:
-        _library.call("ff_request_end", request)
-    except _library.FirstframeError as error:
-        _library.logger.warning("the request was not recorded: %s", error)
+    if request is not None:
+        _library.quietly("ff_request_end", request)
 
 
 def instrument_pipeline(pipe):

@@ -38,9 +38,10 @@ class StartupTimings:
                                           self._recorder, b"main")
 
     def _close(self):
-        _library.call("ff_phase_collector_close", self._collector)
+        closed = _library.quietly("ff_phase_collector_close", self._collector)
         self._report = self._read()
-        _library.call("ff_phase_recorder_destroy", self._recorder)
+        if closed:  # else a phase is still open and needs the recorder
+            _library.quietly("ff_phase_recorder_destroy", self._recorder)
         self._recorder = None
 
     def _read(self):
@@ -102,8 +103,7 @@ class startup_phase:
         timings = _active.get()
         # Another thread has a collector of its own, or none.
         if timings is not None and timings._thread == threading.get_ident():
-            self._phase = _library.handle("ff_phase_begin",
-                                          self._name.encode())
+            self._phase = _library.scope("ff_phase_begin", self._name.encode())
         return self
 
     def set(self, **facts):
@@ -113,8 +113,8 @@ class startup_phase:
             kind, value = (("int", int(value)) if isinstance(value, int) else
                            ("double", value) if isinstance(value, float) else
                            ("text", str(value).encode()))
-            _library.call("ff_phase_set_" + kind, self._phase, name.encode(),
-                          value)
+            _library.quietly("ff_phase_set_" + kind, self._phase, name.encode(),
+                             value)
 
     def __exit__(self, kind, error, trace):
         if self._phase is not None:
@@ -122,5 +122,5 @@ class startup_phase:
             message = None
             if kind is not None:
                 message = ("%s: %s" % (kind.__name__, error)).encode()
-            _library.call("ff_phase_end", phase, message)
+            _library.quietly("ff_phase_end", phase, message)
         return False

@@ -48,22 +48,27 @@ class _Training:
         freeze weights or switch checkpointing on."""
         if self.described is not None or self.module is None:
             return
-        self.described = _models.Model.of_module(self.module)
+        try:
+            self.described = _models.Model.of_module(self.module)
+        except _library.FirstframeError as error:
+            self.module = None
+            _library.logger.warning("training is not priced: %s", error)
+            return
         trainable = sum(p.numel() for p in self.module.parameters()
                         if p.requires_grad)
         checkpointing = any(getattr(m, "gradient_checkpointing", False)
                             for m in self.module.modules())
-        _library.call("ff_train_set_model", self.get(), self.described.handle,
-                      trainable, checkpointing, 1)
+        _library.quietly("ff_train_set_model", self.get(),
+                         self.described.handle, trainable, checkpointing, 1)
 
 
 @contextlib.contextmanager
 def _scope(begin, *arguments, shape=(0, 0)):
-    handle = _library.handle(begin, _state.get(), *arguments)
+    handle = _library.scope(begin, _state.get(), *arguments)
     try:
         yield
     finally:
-        _library.call("ff_train_end", handle, *shape)
+        _library.quietly("ff_train_end", handle, *shape)
 
 
 def _phase(function, phase, captures=False):
