@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "lib/profiler/profiler.h"
-#include "lib/profiler/span_buffer.h"
 #include "lib/profiler/tick_clock.h"
 #include "lib/regions/region_registry.h"
 #include "lib/regions/region_selection.h"

@@ -1,8 +1,5 @@
 #include "lib/trace/perfetto_trace_reader.h"
 
-#include <zlib.h>
-
-#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -10,38 +7,14 @@
 #include "lib/base/json_writer.h"
 #include "lib/base/status_macros.h"
 #include "lib/perfetto/proto_reader.h"
+#include "lib/trace/inflate_packets.h"
 #include "lib/trace/json_scan.h"
 
 namespace firstframe {
 namespace {
 
-// A packet that unpacks to more than this is not one a writer made.
-constexpr size_t kMaxUnpackedBytes = 64 << 20;
-
 constexpr uint64_t kRealtimeClock = 1;
 constexpr uint64_t kMonotonicClock = 3;
-
-// Unpacks a zlib stream; empty when it is damaged or too large.
-std::string Inflate(absl::string_view packed) {
-  std::string out;
-  z_stream stream = {};
-  if (inflateInit(&stream) != Z_OK) return out;
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-  stream.avail_in = static_cast<uInt>(packed.size());
-  int code = Z_OK;
-  while (code == Z_OK && out.size() < kMaxUnpackedBytes) {
-    const size_t before = out.size();
-    out.resize(before + std::max<size_t>(packed.size() * 4, 1 << 16));
-    stream.next_out = reinterpret_cast<Bytef*>(out.data() + before);
-    stream.avail_out = static_cast<uInt>(out.size() - before);
-    code = inflate(&stream, Z_NO_FLUSH);
-    out.resize(out.size() - stream.avail_out);
-    if (code == Z_OK && stream.avail_in == 0 && stream.avail_out > 0) break;
-  }
-  inflateEnd(&stream);
-  if (code != Z_STREAM_END) out.clear();
-  return out;
-}
 
 absl::string_view Lookup(
     const absl::flat_hash_map<uint64_t, std::string>& strings, uint64_t id) {
@@ -153,7 +126,7 @@ void PerfettoTraceReader::Packet(absl::string_view packet) {
         flags = field.value;
         break;
       case 50: {
-        const std::string unpacked = Inflate(field.bytes);
+        const std::string unpacked = InflatePackets(field.bytes);
         if (unpacked.empty()) {
           Note(TraceOddity::kMalformedEvent, buffer_.offset());
         }
