@@ -260,7 +260,16 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
 
   const bool is_root = group->rank() == 0;
   cli::Progress progress(io.err, io.progress && is_root, "weight_bench");
-  options.on_step = [&](const std::string& step) { progress.Update(0, step); };
+  std::string step;
+  options.on_step = [&](const std::string& now) {
+    step = now;
+    progress.Update(0, step);
+  };
+  options.load.on_progress = [&](uint64_t done, uint64_t total) {
+    progress.Update(
+        total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total),
+        step);
+  };
   cli::CatchInterrupts();
   // A rank that cannot open the checkpoint says so to the others.
   const absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(path);
