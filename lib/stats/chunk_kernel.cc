@@ -273,6 +273,7 @@ void Finish(const ChunkInput& in, double pivot, const Lanes& lanes,
 }  // namespace
 
 void FF_CHUNK_FUNCTION(const ChunkInput& in, TensorStats* stats) {
+  if (in.count == 0) return;
   alignas(64) float block[kBlockElements + 8];
   alignas(64) float clean[kBlockElements + 8];
   alignas(64) F8 buckets[kSketchSize];
@@ -280,8 +281,8 @@ void FF_CHUNK_FUNCTION(const ChunkInput& in, TensorStats* stats) {
   std::memset(buckets, 0, sizeof(buckets));
   if (in.request.exponents) std::memset(table, 0, sizeof(table));
 
-  Convert(in, 0, in.count < 1 ? 0 : 1, block);
-  const double pivot = in.count > 0 ? Finite(block[0]) : 0.0;
+  Convert(in, 0, 1, block);
+  const double pivot = Finite(block[0]);
   Lanes lanes;
   lanes.min = F8{} + __builtin_inff();
   lanes.max = F8{} - __builtin_inff();
