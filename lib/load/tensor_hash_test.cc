@@ -5,15 +5,12 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/cuda/memory.h"
-#include "lib/cuda/stream.h"
 #include "lib/testing/status_matchers.h"
 #include "lib/testing/temp_dir.h"
 
 namespace firstframe {
 namespace {
 
-using ::firstframe::testing::IsOk;
 using ::firstframe::testing::TempDir;
 
 absl::Span<const std::byte> Bytes(const std::string& text) {
@@ -97,23 +94,6 @@ TEST_F(ArenaHashTest, FilesAndHostAgree) {
   for (size_t i = 0; i < files.size(); ++i) {
     EXPECT_EQ(changed[i] == files[i], i != 6) << i;
   }
-}
-
-TEST_F(ArenaHashTest, DeviceAgrees) {
-  cuda::Runtime& runtime = cuda::GetRuntime();
-  const absl::StatusOr<int> devices = runtime.DeviceCount();
-  if (!devices.ok() || *devices == 0) GTEST_SKIP() << "no GPU";
-  ASSERT_THAT(runtime.SetDevice(0), IsOk());
-  ASSERT_OK_AND_ASSIGN(const cuda::Stream stream, cuda::Stream::Create());
-  ASSERT_OK_AND_ASSIGN(const cuda::DeviceBuffer buffer,
-                       cuda::DeviceBuffer::Allocate(arena_.size()));
-  ASSERT_THAT(stream.CopyAsync(buffer.data(), arena_.data(), arena_.size()),
-              IsOk());
-  ASSERT_THAT(stream.Synchronize(), IsOk());
-  ASSERT_OK_AND_ASSIGN(const std::vector<uint64_t> files, HashFiles(plan_, 3));
-  ASSERT_OK_AND_ASSIGN(const std::vector<uint64_t> device,
-                       HashDeviceArena(plan_, buffer.data(), runtime));
-  EXPECT_EQ(device, files);
 }
 
 }  // namespace
