@@ -13,6 +13,7 @@ set -u
 BENCHMARKS=(
   "//lib/wan_vae/cuda:conv_benchmark"
   "//lib/wan_vae/cuda:decode_benchmark"
+  "//tools:offload_bench --bytes=4294967296 --strategy=frozen,roundtrip,layerwise"
 )
 readonly SECONDS_EACH=120
 
