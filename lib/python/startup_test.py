@@ -1,4 +1,6 @@
+import ast
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -133,7 +135,39 @@ with firstframe.profiler_region("profiler_region_training_step"):
         self.assertTrue(any("trace" in name for name in os.listdir(folder)))
 
 
+def declared_in_header():
+    """Name to number of parameters, as firstframe.h has them."""
+    with open(os.environ["FIRSTFRAME_HEADER"]) as file:
+        text = re.sub(r"/\*.*?\*/|^#[^\n]*", "", file.read(),
+                      flags=re.S | re.M)
+    found = {}
+    for declaration in re.findall(r"FF_API ([^;]*);", text):
+        name, parameters = re.match(r"[^(]*?(ff_\w+)\s*\((.*)\)$", declaration,
+                                    flags=re.S).groups()
+        # A function's own parameters, not those of a callback among them.
+        parameters = re.sub(r"\([^()]*\)", "", parameters)
+        found[name] = (0 if parameters.strip() == "void"
+                       else parameters.count(",") + 1)
+    return found
+
+
 class LibraryTest(unittest.TestCase):
+
+    def test_declarations_are_the_headers(self):
+        header = declared_in_header()
+        ours = dict(_library._CALLS)
+        ours.update((name, arguments)
+                    for name, (_, arguments) in _library._OTHERS.items())
+        self.assertGreater(len(header), 50)
+        for name, arguments in ours.items():
+            self.assertEqual(len(arguments), header.get(name), name)
+
+    def test_sources_are_python_3_9(self):
+        folder = os.path.dirname(firstframe.__file__)
+        for name in os.listdir(folder):
+            if name.endswith(".py"):
+                with open(os.path.join(folder, name)) as file:
+                    ast.parse(file.read(), name, feature_version=(3, 9))
 
     def test_declares_what_the_library_has(self):
         self.assertIsNotNone(_library.library(), _library.why_missing())
