@@ -157,6 +157,7 @@ TEST(PlanSize, ZeroFramesAreNotMultiplied) {
   const Plan plan = PlanDecode(tree, {1, 16, 3, 60, 104}, {});
   EXPECT_GT(plan.conv_flops, 26e12);
   EXPECT_LT(plan.conv_flops, 29.5e12);
+  EXPECT_LT(plan.ops.size(), 500u);
 }
 
 }  // namespace
