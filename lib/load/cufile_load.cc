@@ -205,7 +205,11 @@ absl::StatusOr<CufileReport> LoadWithCufile(const LoadPlan& plan,
     report.why_compat = std::string(session.status().message());
     absl::StatusOr<Session> compat =
         Session::Open(cufile, sources, /*allow_compat=*/true);
-    FF_RETURN_IF_ERROR(compat.status());
+    if (!compat.ok()) {
+      return absl::UnavailableError(absl::StrCat(
+          "cuFile works neither directly (", report.why_compat,
+          ") nor in its compat mode (", compat.status().message(), ")"));
+    }
     report.setup_ns = clock.NowNs() - start;
     FF_RETURN_IF_ERROR(
         ReadAll(plan, cufile, *compat, arena, runtime, device, threads));
