@@ -56,6 +56,10 @@ class Startup {
 
   VaeStartupResult Run() {
     result_.status = RunPhases();
+    if (group_ != nullptr) {
+      const ScopedPhase phase("process_group_teardown");
+      group_.reset();
+    }
     if (!result_.checkpoint.files.empty()) {
       NoteCache(&result_.sample.cache.resident_after);
     }
@@ -87,7 +91,10 @@ class Startup {
       result_.notes.push_back(trace_->attached_message());
     }
     FF_ASSIGN_OR_RETURN(result_.output, Decode("first_decode"));
-    result_.sample.output = Describe(*result_.output);
+    {
+      const ScopedPhase phase("inspect_output");
+      result_.sample.output = Describe(*result_.output);
+    }
     for (int i = 0; i < options_.warm_decodes; ++i) {
       const int64_t start_ns = MonotonicClock::Get().NowNs();
       FF_RETURN_IF_ERROR(Decode("warm_decode").status());

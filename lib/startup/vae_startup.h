@@ -71,7 +71,8 @@ struct VaeStartupResult {
 // caller has opened: library_load, device_setup, process_group_setup,
 // checkpoint_residency, component.vae (vae.construct, vae.device_transfer,
 // vae.checkpoint_read, vae.weight_assignment, vae.finalize), first_decode,
-// warm_decode each time, and the phases of offload cycles.
+// inspect_output, warm_decode each time, process_group_teardown, and the phases
+// of offload cycles.
 VaeStartupResult RunVaeStartup(const VaeStartupOptions& options);
 
 }  // namespace firstframe
