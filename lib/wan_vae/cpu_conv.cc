@@ -22,7 +22,7 @@ constexpr auto kF32 = memory::data_type::f32;
 constexpr int64_t kFlopsPerThread = 2'000'000;
 
 // Products that one chain of float32 additions may take.
-constexpr int64_t kLongestChain = 32 * 27;
+constexpr int64_t kLongestChain = 64 * 27;
 
 // oneDNN pads channels to this many.
 constexpr int64_t kVectorChannels = 16;

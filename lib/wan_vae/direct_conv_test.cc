@@ -157,10 +157,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(NumInputGroups, BoundsTheLongestSum) {
   ConvLayer layer = {.in_channels = 384, .kernel = {3, 3, 3}};
-  EXPECT_EQ(NumInputGroups(layer), 12);
-  layer.in_channels = 192;
   EXPECT_EQ(NumInputGroups(layer), 6);
-  layer.in_channels = 32;
+  layer.in_channels = 192;
+  EXPECT_EQ(NumInputGroups(layer), 3);
+  layer.in_channels = 64;
   EXPECT_EQ(NumInputGroups(layer), 1);
   layer.in_channels = 1021;  // prime: not in groups
   EXPECT_EQ(NumInputGroups(layer), 1);
