@@ -52,6 +52,10 @@ struct CallSum {
   std::atomic<uint64_t> calls;
   std::atomic<uint64_t> ns;
   std::atomic<uint64_t> bytes;
+  // Of those, asynchronous copies of page-locked memory: their calls return
+  // before the data has moved, so their time says nothing of a rate.
+  std::atomic<uint64_t> submitted_ns;
+  std::atomic<uint64_t> submitted_bytes;
 };
 
 enum CudaSum {

@@ -55,8 +55,10 @@ TEST_F(ObservationTest, ChangesNothingAndSeesEverything) {
   const StartupFacts facts =
       GatherStartupFacts(observation.launched, observation.processes);
   EXPECT_EQ(facts.cuda[kCudaModule].calls, 1u);
-  EXPECT_EQ(facts.cuda[kCudaHostToDevice].calls, 1u);
-  EXPECT_EQ(facts.cuda[kCudaHostToDevice].bytes, 4096u);
+  // One from pageable memory, one from page-locked.
+  EXPECT_EQ(facts.cuda[kCudaHostToDevice].calls, 2u);
+  EXPECT_EQ(facts.cuda[kCudaHostToDevice].bytes, 8192u);
+  EXPECT_EQ(facts.cuda[kCudaHostToDevice].submitted_bytes, 4096u);
   EXPECT_GE(facts.cuda[kCudaHostToDevice].ns, 1'000'000u);
   // One of each stream kind; the copy within the device is neither way.
   EXPECT_EQ(facts.cuda[kCudaDeviceToHost].calls, 2u);

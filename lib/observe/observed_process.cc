@@ -102,7 +102,9 @@ absl::StatusOr<ObservedProcess> ParseEventFile(absl::string_view bytes) {
   for (int i = 0; i < kNumCudaSums; ++i) {
     process.cuda[i] = {.calls = Load(header.cuda[i].calls),
                        .ns = Load(header.cuda[i].ns),
-                       .bytes = Load(header.cuda[i].bytes)};
+                       .bytes = Load(header.cuda[i].bytes),
+                       .submitted_ns = Load(header.cuda[i].submitted_ns),
+                       .submitted_bytes = Load(header.cuda[i].submitted_bytes)};
   }
   const size_t room = bytes.size() - sizeof(EventHeader);
   Cursor cursor = {absl::string_view(

@@ -36,6 +36,9 @@ struct ObservedSum {
   uint64_t calls = 0;
   uint64_t ns = 0;
   uint64_t bytes = 0;
+  // Of those, calls that return before their data has moved.
+  uint64_t submitted_ns = 0;
+  uint64_t submitted_bytes = 0;
 };
 
 struct ObservedFile {

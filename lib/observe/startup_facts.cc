@@ -138,6 +138,8 @@ StartupFacts GatherStartupFacts(const ProgramExit& launched,
       facts.cuda[i].calls += process.cuda[i].calls;
       facts.cuda[i].ns += process.cuda[i].ns;
       facts.cuda[i].bytes += process.cuda[i].bytes;
+      facts.cuda[i].submitted_ns += process.cuda[i].submitted_ns;
+      facts.cuda[i].submitted_bytes += process.cuda[i].submitted_bytes;
     }
   }
   AddPackages(processes, &facts);

@@ -21,10 +21,16 @@ constexpr const char* kSumWords[kNumCudaSums] = {
     "code loading",          "device allocation",     "host pinning",
     "copies host to device", "copies device to host", "host waits"};
 
-// GB/s, or nothing for what took no time.
-std::optional<double> Rate(const ObservedSum& sum) {
-  if (sum.ns == 0 || sum.bytes == 0) return std::nullopt;
-  return static_cast<double>(sum.bytes) / static_cast<double>(sum.ns);
+// GB/s of the copies that their calls waited for, or nothing without such.
+std::optional<double> Rate(const ObservedSum& sum, int index) {
+  if (index != kCudaHostToDevice && index != kCudaDeviceToHost) {
+    return std::nullopt;
+  }
+  if (sum.ns <= sum.submitted_ns || sum.bytes <= sum.submitted_bytes) {
+    return std::nullopt;
+  }
+  return static_cast<double>(sum.bytes - sum.submitted_bytes) /
+         static_cast<double>(sum.ns - sum.submitted_ns);
 }
 
 struct NamedMoment {
@@ -109,7 +115,8 @@ void WriteCuda(const StartupFacts& facts, JsonWriter& json) {
     json.Key("calls").Uint(sum.calls);
     json.Key("duration_ns").Uint(sum.ns);
     json.Key("bytes").Uint(sum.bytes);
-    json.Key("gb_per_s").OptionalDouble(Rate(sum));
+    json.Key("submitted_bytes").Uint(sum.submitted_bytes);
+    json.Key("gb_per_s").OptionalDouble(Rate(sum, i));
     json.EndObject();
   }
   json.EndObject();
@@ -178,8 +185,10 @@ void TextCuda(const StartupFacts& facts, std::ostream& out) {
     out << absl::StrFormat("  %-24s%9d calls%12.1f ms", kSumWords[i], sum.calls,
                            sum.ns / 1e6);
     if (sum.bytes > 0) out << absl::StrFormat("%12.1f MB", sum.bytes / 1e6);
-    if (const auto rate = Rate(sum); rate && i >= kCudaHostToDevice) {
+    if (const auto rate = Rate(sum, i)) {
       out << absl::StrFormat("%9.2f GB/s", *rate);
+    } else if (sum.submitted_bytes > 0) {
+      out << "  submitted only";
     }
     out << '\n';
   }

@@ -92,13 +92,16 @@ pthread_mutex_t slots_mutex = PTHREAD_MUTEX_INITIALIZER;
 using PointerGetAttribute = int (*)(void*, int, Word);
 PointerGetAttribute pointer_get_attribute = nullptr;
 
-bool IsOnDevice(Word address) {
-  constexpr int kMemoryType = 2, kDevice = 2;
+// CUmemorytype; 0 for memory that the driver does not know: pageable.
+unsigned MemoryType(Word address) {
+  constexpr int kMemoryType = 2;
   unsigned type = 0;
-  return pointer_get_attribute != nullptr &&
-         pointer_get_attribute(&type, kMemoryType, address) == 0 &&
-         type == kDevice;
+  const bool is_known = pointer_get_attribute != nullptr &&
+                        pointer_get_attribute(&type, kMemoryType, address) == 0;
+  return is_known ? type : 0;
 }
+bool IsOnDevice(Word address) { return MemoryType(address) == 2; }
+bool IsPageLocked(Word address) { return MemoryType(address) == 1; }
 
 // Returns the CudaSum of a copy from `from` to `to`, or -1 within the device.
 int CopySum(Word to, Word from) {
@@ -107,12 +110,23 @@ int CopySum(Word to, Word from) {
   return to_device ? kCudaHostToDevice : kCudaDeviceToHost;
 }
 
+// Whether the call of `watched` may return before its data has moved.
+bool IsSubmission(const Watched& watched, int sum, Word to, Word from) {
+  if (strstr(watched.name, "Async") == nullptr) return false;
+  return (sum == kCudaHostToDevice && IsPageLocked(from)) ||
+         (sum == kCudaDeviceToHost && IsPageLocked(to));
+}
+
 void NoteSum(int index, const Watched& watched, int64_t start_ns,
-             int64_t end_ns, uint64_t bytes) {
+             int64_t end_ns, uint64_t bytes, bool is_submission) {
   CallSum& sum = Header()->cuda[index];
   const bool is_first = sum.calls.fetch_add(1, std::memory_order_relaxed) == 0;
   sum.ns.fetch_add(end_ns - start_ns, std::memory_order_relaxed);
   sum.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (is_submission) {
+    sum.submitted_ns.fetch_add(end_ns - start_ns, std::memory_order_relaxed);
+    sum.submitted_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
   if (!is_first && end_ns - start_ns < kMinEventNs) return;
   Record({.kind = EventKind::kCuda,
           .name = watched.name,
@@ -151,7 +165,10 @@ int Hook(Word a, Word b, Word c, Word d, Word e, Word f, Word g, Word h, Word i,
     const uint64_t bytes =
         watched.bytes_word >= 0 && result == 0 ? words[watched.bytes_word] : 0;
     const int sum = watched.role == Role::kSum ? watched.sum : CopySum(a, b);
-    if (sum >= 0) NoteSum(sum, watched, start_ns, end_ns, bytes);
+    if (sum >= 0) {
+      NoteSum(sum, watched, start_ns, end_ns, bytes,
+              IsSubmission(watched, sum, a, b));
+    }
     return result;
   }
   if (watched.role == Role::kLaunch) {

@@ -51,7 +51,13 @@ int cuMemcpyAsync_ptsz(uintptr_t, uintptr_t, size_t bytes, void*) {
 }
 int cuPointerGetAttribute(void* data, int attribute, uintptr_t address) {
   if (attribute != 2) return kInvalidValue;
-  *static_cast<unsigned*>(data) = address - kDeviceMemory < 4096 ? 2 : 1;
+  if (address - kDeviceMemory < 4096) {
+    *static_cast<unsigned*>(data) = 2;
+    return 0;
+  }
+  // Page-locked memory begins where the test says, by a mark of its own.
+  if (*reinterpret_cast<const int*>(address) != 0x10CCED) return kInvalidValue;
+  *static_cast<unsigned*>(data) = 1;
   return 0;
 }
 int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,

@@ -68,6 +68,9 @@ void UseDriver(const char* path) {
   int host = 0;
   CHECK(Cast<Copy>(find("cuMemcpyHtoDAsync"))(kDevice, &host, 4096,
                                               reinterpret_cast<void*>(7)) == 0);
+  int page_locked[2] = {0x10CCED, 0};
+  CHECK(Cast<Copy>(find("cuMemcpyHtoDAsync"))(kDevice, page_locked, 4096,
+                                              reinterpret_cast<void*>(7)) == 0);
   using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned,
                          unsigned, unsigned, unsigned, void*, void**, void**);
   const auto launch = Cast<Launch>(find("cuLaunchKernel"));
