@@ -5,7 +5,6 @@
 
 #include <cstddef>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "lib/cuda/stream.h"
 #include "lib/wan_vae/cuda/device_parameters.h"
