@@ -40,8 +40,6 @@ struct CuptiApi {
   cupti::Result (*subscribe_v2)(void**, Callback, void*,
                                 cupti::SubscriberParams*);
   cupti::Result (*set_thread_id_type)(int);
-  cupti::Result (*enable_runtime_api)(uint32_t, uint8_t);
-  cupti::Result (*enable_driver_api)(uint32_t, uint8_t);
 
   // Opens the copy that the process has mapped already (PyTorch brings its
   // own), else the one that `search` finds. Unavailable with the package that

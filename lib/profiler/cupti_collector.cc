@@ -22,6 +22,14 @@ constexpr size_t kDeviceBufferBytes = 3200000;
 // More callback ids than any CUPTI 12 or 13 has; names end earlier.
 constexpr uint32_t kMaxCallbackId = 1024;
 
+// All API calls, filtered as they are decoded: cuptiActivityEnableRuntimeApi,
+// which selects them one by one, recorded nothing when it was called after the
+// program's runtime was up (CUPTI 13.0.1).
+constexpr int32_t kKinds[] = {cupti::kConcurrentKernel, cupti::kMemcpy,
+                              cupti::kMemset,           cupti::kRuntime,
+                              cupti::kDriver,           cupti::kSynchronization,
+                              cupti::kOverhead};
+
 void IgnoreCallback(void*, int, uint32_t, const void*) {}
 
 // "cudaLaunchKernel_v7000" is cudaLaunchKernel to everyone who reads traces.
@@ -127,38 +135,10 @@ void CuptiCollector::Calibrate() {
   }
 }
 
-void CuptiCollector::SelectApiCalls(bool enable) {
-  filtered_api_ = !options_.all_api_calls &&
-                  api_.enable_runtime_api != nullptr &&
-                  api_.enable_driver_api != nullptr;
-  if (!filtered_api_) {
-    const auto toggle = enable ? api_.enable : api_.disable;
-    toggle(cupti::kRuntime);
-    toggle(cupti::kDriver);
-    return;
-  }
-  for (const int domain : {cupti::kDomainRuntime, cupti::kDomainDriver}) {
-    for (uint32_t cbid = 1; cbid < kMaxCallbackId; ++cbid) {
-      const char* name = nullptr;
-      if (api_.get_callback_name(domain, cbid, &name) != cupti::kSuccess ||
-          name == nullptr || !IsInterestingApiCall(name)) {
-        continue;
-      }
-      if (domain == cupti::kDomainRuntime) {
-        api_.enable_runtime_api(cbid, enable);
-      } else {
-        api_.enable_driver_api(cbid, enable);
-      }
-    }
-  }
-}
-
 absl::Status CuptiCollector::Enable() {
   if (stopped_) return absl::UnavailableError("collection has ended");
   if (enabled_) return absl::OkStatus();
-  for (const int32_t kind :
-       {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemset,
-        cupti::kSynchronization, cupti::kOverhead}) {
+  for (const int32_t kind : kKinds) {
     const cupti::Result result = api_.enable(kind);
     // Without kernels there is nothing to show; the others may be missing.
     if (result != cupti::kSuccess && kind == cupti::kConcurrentKernel) {
@@ -166,7 +146,6 @@ absl::Status CuptiCollector::Enable() {
           absl::StrCat("cuptiActivityEnable: ", api_.Message(result)));
     }
   }
-  SelectApiCalls(true);
   Calibrate();
   enabled_ = true;
   return absl::OkStatus();
@@ -174,10 +153,7 @@ absl::Status CuptiCollector::Enable() {
 
 void CuptiCollector::Disable() {
   if (!enabled_.exchange(false)) return;
-  SelectApiCalls(false);
-  for (const int32_t kind :
-       {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemset,
-        cupti::kSynchronization, cupti::kOverhead}) {
+  for (const int32_t kind : kKinds) {
     api_.disable(kind);
   }
 }
@@ -303,8 +279,7 @@ void CuptiCollector::DecodeOne(void* record) {
       const absl::string_view name = ApiName(
           is_driver ? cupti::kDomainDriver : cupti::kDomainRuntime, api.cbid);
       if (name.empty()) break;
-      if (options_.all_api_calls || filtered_api_ ||
-          IsInterestingApiCall(name)) {
+      if (options_.all_api_calls || IsInterestingApiCall(name)) {
         sink_->OnApi(api, name, is_driver);
       }
       break;

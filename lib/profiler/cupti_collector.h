@@ -82,7 +82,6 @@ class CuptiCollector {
   static CuptiCollector* instance_;
 
   absl::Status Subscribe();
-  void SelectApiCalls(bool enable);
   absl::string_view ApiName(int domain, uint32_t cbid);
   void Decode(uint8_t* buffer, size_t size);
   void DecodeOne(void* record);
@@ -106,7 +105,6 @@ class CuptiCollector {
   const CuptiOptions options_;
   CuptiSink* const sink_;
   void* subscriber_ = nullptr;
-  bool filtered_api_ = false;
   std::atomic<bool> enabled_ = false;
   std::atomic<bool> stopped_ = false;
   std::atomic<int64_t> dropped_ = 0;

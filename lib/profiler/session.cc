@@ -346,6 +346,11 @@ void Session::Stop() {
   if (const absl::Status status = stream_->Flush(true); !status.ok()) {
     Say(std::string(status.message()));
   }
+  if (const int64_t count = stream_->counts().by_time_count; count > 0) {
+    Say(absl::StrCat("CUPTI delivered no API call: ", count,
+                     " GPU events are kept by the time they ran, not by where "
+                     "they were launched"));
+  }
   std::vector<std::string> entered;
   {
     absl::MutexLock lock(&mutex_);

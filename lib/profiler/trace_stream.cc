@@ -145,6 +145,7 @@ void TraceStream::SnapshotClocks() {
 void TraceStream::OnApi(const cupti::ApiRecord& record, absl::string_view name,
                         bool is_driver) {
   absl::MutexLock lock(&mutex_);
+  ++counts_.api_seen_count;
   const auto start = static_cast<int64_t>(record.start);
   if (!options_.keep_all && !regions_->Contains(start)) {
     ++counts_.outside_count;
@@ -356,7 +357,14 @@ absl::Status TraceStream::Flush(bool last) {
   absl::MutexLock lock(&mutex_);
   if (last) {
     for (const auto& [correlation, works] : waiting_) {
-      counts_.outside_count += static_cast<int64_t>(works.size());
+      for (const Work& work : works) {
+        if (counts_.api_seen_count == 0 && regions_->Contains(work.start_ns)) {
+          ++counts_.by_time_count;
+          Emit(work);
+        } else {
+          ++counts_.outside_count;
+        }
+      }
     }
     waiting_.clear();
     waiting_order_.clear();

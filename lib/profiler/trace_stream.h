@@ -42,6 +42,9 @@ struct TraceStreamCounts {
   int64_t kernel_count = 0;
   int64_t copy_count = 0;  // memsets included
   int64_t sync_count = 0;
+  int64_t api_seen_count = 0;  // kept or not
+  // Kept by the time it ran, since no API call was delivered at all.
+  int64_t by_time_count = 0;
   int64_t outside_count = 0;      // made outside of regions, left out
   int64_t over_budget_count = 0;  // dropped past max_bytes
   int64_t size_bytes = 0;
@@ -73,7 +76,8 @@ class TraceStream : public CuptiSink {
   void OnOverhead(const cupti::OverheadRecord& record) override;
 
   // Appends what is buffered to the file. With `last`, work that still waits
-  // for its launch is given up (it was launched outside).
+  // for its launch is given up (it was launched outside); when no launch was
+  // delivered at all, it is kept by the time it ran instead.
   absl::Status Flush(bool last);
 
   TraceStreamCounts counts() const;

@@ -108,6 +108,21 @@ TEST(TraceStream, KeepsWhatWasLaunchedInsideRegions) {
   EXPECT_EQ(summary.work[2].name, "in()");
 }
 
+TEST(TraceStream, WithoutAnyLaunchItGoesByTime) {
+  const TempDir dir;
+  RegionClock clock;
+  auto stream = TraceStream::Create(dir.File("s.pftrace"), {.pid = 42}, &clock);
+  ASSERT_THAT(stream, IsOk());
+  clock.Open(1'000'000);
+  clock.Close(2'000'000);
+  (*stream)->OnKernel(Kernel("_Z2inv", 1, 1'500'000, 1'600'000));
+  (*stream)->OnKernel(Kernel("_Z3outv", 2, 2'500'000, 2'600'000));
+  ASSERT_THAT((*stream)->Flush(true), IsOk());
+  EXPECT_EQ((*stream)->counts().by_time_count, 1);
+  EXPECT_EQ((*stream)->counts().kernel_count, 1);
+  EXPECT_EQ((*stream)->counts().outside_count, 1);
+}
+
 TEST(TraceStream, KeepsAllWhenAsked) {
   const TempDir dir;
   RegionClock clock;
