@@ -106,6 +106,9 @@ cli::Tool Describe() {
             "decodes, which then run unfused. FASTVIDEO_TRACE_LAYERS, "
             "FASTVIDEO_TRACE_STATS and FASTVIDEO_TRACE_OUTPUT choose what and "
             "where; trace_diff compares such files."},
+           {"VIDEOX_PERF, VIDEOX_PERF_JSON, VIDEOX_PERF_WARMUP, ...",
+            "Each decode writes a request record and a log line, with the "
+            "VAE's FLOPs and MFU (docs/formats/perf_records.md)."},
            {"XDG_CACHE_HOME", "Where the synthetic checkpoint is kept."}},
       .examples =
           {{"vae_startup", "Profiles the small synthetic checkpoint."},

@@ -44,6 +44,12 @@ MASTER_ADDR=node7 MASTER_PORT=29533 RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 \
 out_has '"source": ?"launcher"'
 out_has '"port": ?29533'
 
+VIDEOX_PERF=1 VIDEOX_PERF_JSON=$TMP/perf.jsonl VIDEOX_PERF_WARMUP=1 VIDEOX_PERF_PEAK_TFLOPS=1 \
+  expect 0 "request records" "$TOOL" --model_path="$MODEL" "${SMALL[@]}" --warm_decodes=2
+jsonl_valid "$TMP/perf.jsonl"
+[ "$(grep -c '"kind": *"request"' "$TMP/perf.jsonl")" -eq 3 ] || fail "not one record a decode"
+grep -q '"vae"' "$TMP/perf.jsonl" || fail "the record prices no VAE"
+
 # Results in files; the same run again is equal, another seed is not.
 for form in safetensors npy pt; do
   expect 0 "--tensor_output=$form" "$TOOL" --model_path="$MODEL" "${SMALL[@]}" --tensor_output="$TMP/a.$form" \

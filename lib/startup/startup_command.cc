@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "lib/cli/interrupt.h"
 #include "lib/cli/progress.h"
 #include "lib/cuda/dynamic_library.h"
+#include "lib/metrics/perf_settings.h"
 #include "lib/phase/phase.h"
 #include "lib/phase/phase_document.h"
 #include "lib/phase/phase_page.h"
@@ -141,6 +143,12 @@ absl::StatusOr<cli::Exit> RunHere(const StartupCommand& command,
   FF_ASSIGN_OR_RETURN(const std::unique_ptr<ActivationTracer> tracer,
                       ActivationTracer::Create(trace_options, ::getpid(),
                                                std::max(command.threads, 1)));
+  std::deque<std::string> values;  // what ReadPerfSettings points into
+  const PerfSettings perf_settings =
+      ReadPerfSettings([&](const char* name) -> const char* {
+        const std::optional<std::string> value = variable(name);
+        return value ? values.emplace_back(*value).c_str() : nullptr;
+      });
   VaeStartupResult result;
   {
     PhaseCollector collector(&recorder);
@@ -169,6 +177,8 @@ absl::StatusOr<cli::Exit> RunHere(const StartupCommand& command,
          .offload_cycles = command.offload_cycles,
          .requested_cache = command.cache,
          .tracer = tracer.get(),
+         .perf_settings = &perf_settings,
+         .perf_log = command.is_launched ? nullptr : &io.err,
          .progress = [&](absl::string_view phase,
                          double done) { progress.Update(done, phase); },
          .is_cancelled = IsInterrupted});

@@ -15,6 +15,8 @@
 #include "lib/dist/collective.h"
 #include "lib/dist/join.h"
 #include "lib/dist/nccl_collective.h"
+#include "lib/flops/wan_vae_cost.h"
+#include "lib/metrics/vae_perf.h"
 #include "lib/phase/phase.h"
 #include "lib/startup/cache_state.h"
 #include "lib/startup/fingerprint.h"
@@ -90,6 +92,10 @@ class Startup {
       trace_.emplace(options_.tracer, vae_->tree());
       result_.notes.push_back(trace_->attached_message());
     }
+    if (options_.perf_settings != nullptr &&
+        options_.perf_settings->enabled()) {
+      FF_RETURN_IF_ERROR(StartPerf());
+    }
     FF_ASSIGN_OR_RETURN(result_.output, Decode("first_decode"));
     {
       const ScopedPhase phase("inspect_output");
@@ -101,6 +107,7 @@ class Startup {
       result_.sample.warm_decode_ns.push_back(MonotonicClock::Get().NowNs() -
                                               start_ns);
     }
+    if (perf_ != nullptr) perf_->ReportSummary();
     return options_.offload_cycles > 0 ? CycleOffload() : absl::OkStatus();
   }
 
@@ -116,6 +123,7 @@ class Startup {
   void DescribeCheckpoint();
   absl::StatusOr<FloatTensor> MakeLatents();
 
+  absl::Status StartPerf();
   absl::Status CycleOffload();
 
   absl::StatusOr<FloatTensor> Decode(absl::string_view phase) {
@@ -129,6 +137,7 @@ class Startup {
     if (options_.progress) {
       run.progress = [&](double done) { options_.progress(phase, done); };
     }
+    const VaePerf::Request request(perf_.get());
     absl::StatusOr<FloatTensor> output = vae_->Decode(ViewOf(latents_), run);
     if (trace_) {
       // Measuring never breaks what it measures.
@@ -145,6 +154,7 @@ class Startup {
   VaeComponent component_;
   FloatTensor latents_;
   cuda::DeviceSpec device_;
+  std::unique_ptr<VaePerf> perf_;
   std::unique_ptr<WanVae> vae_;
   CudaWanVae* cuda_vae_ = nullptr;            // vae_, where it runs on a GPU
   std::optional<cuda::Stream> group_stream_;  // outlives group_
@@ -307,6 +317,24 @@ absl::Status Startup::CycleOffload() {
       RunOffloadCycles(
           target, options_.offload_cycles,
           [&] { return DecodeOnce("offload.decode"); }, *result_.output));
+  return absl::OkStatus();
+}
+
+absl::Status Startup::StartPerf() {
+  const Shape& shape = latents_.shape;
+  FF_ASSIGN_OR_RETURN(const ForwardCost cost,
+                      WanVaeDecodeCost(ToCostConfig(component_.config),
+                                       shape[0], shape[2], shape[3], shape[4]));
+  VaePerfOptions options = {.flops = static_cast<double>(cost.TotalFlops())};
+  if (cuda_vae_ != nullptr) {
+    // Decode() returns when the frames are on the host: the host's clock holds
+    // all of the device's work.
+    options.device_name = result_.context.device_name;
+    options.math = options_.math == cuda::MathMode::kBf16   ? MathType::kBf16
+                   : options_.math == cuda::MathMode::kTf32 ? MathType::kTf32
+                                                            : MathType::kFp32;
+  }
+  perf_ = VaePerf::Create(*options_.perf_settings, options_.perf_log, options);
   return absl::OkStatus();
 }
 

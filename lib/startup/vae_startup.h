@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "lib/cuda/device.h"
 #include "lib/cuda/dynamic_library.h"
 #include "lib/dist/launch.h"
+#include "lib/metrics/perf_settings.h"
 #include "lib/phase/phase_recorder.h"
 #include "lib/startup/startup_report.h"
 #include "lib/wan_vae/cuda/math_mode.h"
@@ -52,6 +54,10 @@ struct VaeStartupOptions {
   int offload_cycles = 0;  // after them: lib/startup/offload_cycles.h
   std::string requested_cache = "as_is";  // for the report only
   ActivationTracer* tracer = nullptr;     // records every decode's modules
+  // VIDEOX_PERF: each decode writes a record, and a line to `perf_log`. Null or
+  // not enabled: nothing is recorded.
+  const PerfSettings* perf_settings = nullptr;
+  std::ostream* perf_log = nullptr;
   // Called with the phase that runs and the share of it that is done.
   std::function<void(absl::string_view phase, double done)> progress;
   std::function<bool()> is_cancelled;
