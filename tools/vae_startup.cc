@@ -161,7 +161,8 @@ std::optional<int64_t> LaunchTime() {
   return ns;
 }
 
-// Held from the first line of main until the report.
+// Held from the first lines of main until the report.
+std::vector<std::string> g_words;
 std::optional<ProcessStart> g_process_start;
 
 absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
@@ -170,6 +171,7 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   }
   FF_ASSIGN_OR_RETURN(StartupCommand command, CommandFromFlags());
   command.start = g_process_start;
+  command.words = g_words;
   command.is_launched = LaunchTime().has_value();
   cli::CatchInterrupts();
   const auto variable = [](absl::string_view name) {
@@ -185,6 +187,7 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
 int main(int argc, char** argv) {
   firstframe::g_process_start =
       firstframe::ReadProcessStart(firstframe::LaunchTime());
+  firstframe::g_words.assign(argv, argv + argc);
   return firstframe::cli::Main(argc, argv, firstframe::Describe(),
                                firstframe::Run);
 }

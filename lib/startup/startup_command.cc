@@ -184,7 +184,11 @@ absl::StatusOr<cli::Exit> RunHere(const StartupCommand& command,
          .is_cancelled = IsInterrupted});
   }
   for (const std::string& note : result.notes) io.Note(note);
+  result.context.command = command.words;
   result.context.machine = ReadMachine();
+  if (result.context.device_name.empty()) {
+    result.context.device_name = result.context.machine.cpu_model;
+  }
   result.sample.error = std::string(result.status.message());
   result.sample.start = command.start;
   result.sample.phases = recorder.Report(result.status);

@@ -22,6 +22,7 @@ namespace firstframe {
 // The flags of tools/vae_startup.cc; empty strings are flags not given. Paths
 // are resolved.
 struct StartupCommand {
+  std::vector<std::string> words;  // of the command line, for the report
   std::string model_path;
   cuda::DeviceSpec device;
   cuda::MathMode math = cuda::MathMode::kFp32;
