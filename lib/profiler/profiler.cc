@@ -30,6 +30,8 @@ absl::StatusOr<Profiler*> Profiler::Start(ProfilerOptions options) {
   // Never deleted: a span on another thread may still hold it.
   static uint64_t generation = 0;
   auto* const profiler = new Profiler(std::move(session), nvtx, ++generation);
+  static auto* const kept = new std::vector<Profiler*>;  // not a leak
+  kept->push_back(profiler);
   active_.store(profiler, std::memory_order_release);
   return profiler;
 }
