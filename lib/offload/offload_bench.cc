@@ -22,26 +22,27 @@ namespace {
 int64_t Now() { return MonotonicClock::Get().NowNs(); }
 
 // The best of a few rounds of copies of one pinned block.
-absl::StatusOr<double> MeasurePinnedCopy(cuda::Runtime& runtime) {
-  constexpr size_t kBlock = size_t{256} << 20;
+absl::StatusOr<double> MeasurePinnedCopy(size_t block_bytes,
+                                         cuda::Runtime& runtime) {
   constexpr int kCopies = 4;
   FF_ASSIGN_OR_RETURN(const cuda::Stream stream,
                       cuda::Stream::Create(0, runtime));
-  FF_ASSIGN_OR_RETURN(PinnedArena host, PinnedArena::Create(kBlock, 4));
+  FF_ASSIGN_OR_RETURN(PinnedArena host, PinnedArena::Create(block_bytes, 4));
   host.Pin(PinOptions(), runtime);
   FF_ASSIGN_OR_RETURN(const cuda::DeviceBuffer device,
-                      cuda::DeviceBuffer::Allocate(kBlock, runtime));
-  FF_RETURN_IF_ERROR(stream.CopyAsync(device.data(), host.data(), kBlock));
+                      cuda::DeviceBuffer::Allocate(block_bytes, runtime));
+  FF_RETURN_IF_ERROR(stream.CopyAsync(device.data(), host.data(), block_bytes));
   FF_RETURN_IF_ERROR(stream.Synchronize());
   double best = 0;
   for (int round = 0; round < 3; ++round) {
     const int64_t start = Now();
     for (int i = 0; i < kCopies; ++i) {
-      FF_RETURN_IF_ERROR(stream.CopyAsync(device.data(), host.data(), kBlock));
+      FF_RETURN_IF_ERROR(
+          stream.CopyAsync(device.data(), host.data(), block_bytes));
     }
     FF_RETURN_IF_ERROR(stream.Synchronize());
     const int64_t spent = std::max<int64_t>(1, Now() - start);
-    best = std::max(best, double{kCopies} * kBlock / spent);
+    best = std::max(best, double{kCopies} * block_bytes / spent);
   }
   return best;
 }
@@ -361,7 +362,8 @@ absl::StatusOr<OffloadBenchResult> RunOffloadBench(
   result.is_identity = runtime == nullptr;
   const auto measure = [&]() -> absl::Status {
     if (runtime == nullptr) return absl::OkStatus();
-    FF_ASSIGN_OR_RETURN(const double rate, MeasurePinnedCopy(*runtime));
+    FF_ASSIGN_OR_RETURN(const double rate,
+                        MeasurePinnedCopy(options.limit_block_bytes, *runtime));
     result.pinned_h2d_gb_per_s.push_back(rate);
     return absl::OkStatus();
   };

@@ -34,6 +34,7 @@ struct OffloadBenchOptions {
   int cycles = 5;
   int device = 0;
   FrozenStoreOptions store;
+  uint64_t limit_block_bytes = uint64_t{256} << 20;  // of the limit's copies
   bool verify = true;  // compare hashes of all tensors after the last cycle
 
   std::function<bool()> is_cancelled;  // asked between cycles; may be empty
@@ -75,8 +76,8 @@ struct OffloadBenchResult {
   uint64_t tensors = 0;
   uint64_t tensor_bytes = 0;
   bool is_identity = false;  // no device: nothing moves
-  // Pinned host memory to the device, 256 MiB at a time, before the strategies
-  // and after them: the limit is the larger.
+  // Pinned host memory to the device, limit_block_bytes at a time, before the
+  // strategies and after them: the limit is the larger.
   std::vector<double> pinned_h2d_gb_per_s;
   std::vector<StrategyResult> strategies;
 

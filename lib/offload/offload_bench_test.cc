@@ -23,6 +23,12 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kBytes = 3 << 20;
 
+OffloadBenchOptions SmallOptions() {
+  OffloadBenchOptions options;
+  options.limit_block_bytes = 1 << 20;
+  return options;
+}
+
 TEST(SyntheticModule, HasExactlyTheBytesAsked) {
   for (const uint64_t size : {uint64_t{2}, uint64_t{1000}, kBytes + 2}) {
     ASSERT_OK_AND_ASSIGN(const auto module, MakeSyntheticModule(size, 1 << 20));
@@ -43,7 +49,7 @@ TEST(OffloadBench, EveryStrategyIsVerifiedOnTheFake) {
                                {"b.2.w", {DType::kU8, {3000}, bytes}}}}),
       IsOk());
   ASSERT_OK_AND_ASSIGN(const Checkpoint checkpoint, Checkpoint::Open(path));
-  OffloadBenchOptions options;
+  OffloadBenchOptions options = SmallOptions();
   options.strategies = {OffloadStrategy::kFrozen, OffloadStrategy::kRoundtrip,
                         OffloadStrategy::kMapped, OffloadStrategy::kLayerwise};
   options.cycles = 3;
@@ -80,7 +86,7 @@ TEST(OffloadBench, EveryStrategyIsVerifiedOnTheFake) {
 
 TEST(OffloadBench, WhatASourceCannotDoIsSkippedWithTheReason) {
   FakeCuda cuda;
-  OffloadBenchOptions options;
+  OffloadBenchOptions options = SmallOptions();
   options.strategies = {OffloadStrategy::kMapped};
   options.cycles = 1;
   ASSERT_OK_AND_ASSIGN(
@@ -107,7 +113,7 @@ TEST(OffloadBench, WithoutADeviceItIsTheIdentity) {
 
 TEST(OffloadBench, CanBeCancelled) {
   FakeCuda cuda;
-  OffloadBenchOptions options;
+  OffloadBenchOptions options = SmallOptions();
   options.is_cancelled = [] { return true; };
   EXPECT_THAT(RunOffloadBench({.synthetic_bytes = 1000}, options, &cuda),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
