@@ -11,8 +11,8 @@ namespace firstframe {
 // Returns this thread's current step; nothing outside of any TraceStep.
 std::optional<int64_t> CurrentTraceStep();
 
-// Sets this thread's step (nothing: none) for as long as it lives, then restores the one
-// before. Other threads see nothing of it, as in FastVideo.
+// Sets this thread's step (nothing: none) for as long as it lives, then
+// restores the one before. Other threads see nothing of it, as in FastVideo.
 class TraceStep {
  public:
   explicit TraceStep(std::optional<int64_t> step);

@@ -38,7 +38,10 @@ TEST(Utf8, FindsTheFirstBadByteAtEveryOffset) {
 TEST(Utf8, ReplacesWhatIsNotWellFormed) {
   EXPECT_EQ(ToValidUtf8(""), "");
   EXPECT_EQ(ToValidUtf8("plain \xC3\xA9"), "plain \xC3\xA9");
-  EXPECT_EQ(ToValidUtf8("\xFF" "a\xC3"), "\xEF\xBF\xBD" "a\xEF\xBF\xBD");
+  EXPECT_EQ(ToValidUtf8("\xFF"
+                        "a\xC3"),
+            "\xEF\xBF\xBD"
+            "a\xEF\xBF\xBD");
 }
 
 }  // namespace

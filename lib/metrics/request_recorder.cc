@@ -169,12 +169,12 @@ std::optional<DitThroughput> RequestRecorder::PriceDit(
     absl::MutexLock lock(&mutex_);
     for (const auto& [name, model] : transformers_) {
       dit.params += model.params;
-      const auto times =
-          std::find_if(request.stages.begin(), request.stages.end(),
-                       [&](const StageTimes& s) { return s.name == name; });
-      const auto stage =
-          std::find_if(record.stages.begin(), record.stages.end(),
-                       [&](const auto& s) { return s.first == name; });
+      const auto times = std::find_if(
+          request.stages.begin(), request.stages.end(),
+          [&name = name](const StageTimes& s) { return s.name == name; });
+      const auto stage = std::find_if(
+          record.stages.begin(), record.stages.end(),
+          [&name = name](const auto& s) { return s.first == name; });
       if (times == request.stages.end() || stage == record.stages.end() ||
           times->tokens == 0) {
         continue;

@@ -50,7 +50,7 @@ void TrainingRecorder::SetPeakTflops(double peak_tflops) {
 
 TrainingRecorder::OpenStep& TrainingRecorder::Current(int64_t now_ns) {
   if (!step_) {
-    step_.emplace();
+    step_ = OpenStep();
     step_->index = num_steps_;
     step_->start_ns = now_ns;
   }
