@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "lib/activation/align_fuzzy.h"
 #include "lib/activation/align_select.h"
+#include "lib/base/huge_pages.h"
 #include "lib/base/status_macros.h"
 
 namespace firstframe {
@@ -293,7 +294,8 @@ class Aligner {
   }
 
   MatchMethod MethodOf(uint32_t a, uint32_t b) const {
-    if (out_.a.merged.contains(a) || out_.b.merged.contains(b)) {
+    if ((!out_.a.merged.empty() && out_.a.merged.contains(a)) ||
+        (!out_.b.merged.empty() && out_.b.merged.contains(b))) {
       return MatchMethod::kMerged;
     }
     const uint32_t key_a = out_.a.table.rows[a].key;
@@ -320,7 +322,11 @@ class Aligner {
     out_.pairs.clear();
     out_.unmatched_a.clear();
     out_.unmatched_b.clear();
+    out_.unread_a.clear();
+    out_.unread_b.clear();
     out_.pairs.reserve(std::min(num_a, num_b));
+    AdviseHugePages(out_.pairs.data(),
+                    std::min(num_a, num_b) * sizeof(RowPair));
     std::vector<bool> taken(num_b);
     std::vector<uint32_t> index;
     uint32_t next = 0;
@@ -347,10 +353,22 @@ class Aligner {
       taken[found] = true;
       next = found + 1;
       out_.pairs.push_back({i, found, MethodOf(i, found)});
+      NoteUnread(i, found);
     }
     for (uint32_t i = 0; i < num_b; ++i) {
       if (!taken[i]) out_.unmatched_b.push_back(i);
     }
+  }
+
+  void NoteUnread(uint32_t a, uint32_t b) {
+    const TraceRow& row_a = out_.a.table.rows[a];
+    const TraceRow& row_b = out_.b.table.rows[b];
+    if (((row_a.flags | row_b.flags) & TraceRow::kUnread) == 0 ||
+        row_a.IsPartner(row_b)) {
+      return;
+    }
+    if ((row_a.flags & TraceRow::kUnread) != 0) out_.unread_a.push_back(a);
+    if ((row_b.flags & TraceRow::kUnread) != 0) out_.unread_b.push_back(b);
   }
 
   std::vector<uint32_t> SortedRight() const {

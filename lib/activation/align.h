@@ -65,6 +65,9 @@ struct Alignment {
   TraceSide a, b;
   std::vector<RowPair> pairs;  // in the order of `a`
   std::vector<uint32_t> unmatched_a, unmatched_b;
+  // Unread rows that were paired with another line than the one they equal:
+  // their text says what they hold.
+  std::vector<uint32_t> unread_a, unread_b;
   std::vector<Entity> entities;
   std::vector<std::string> templates;        // by Entity::template_id
   std::vector<uint32_t> entity_a, entity_b;  // by key

@@ -157,6 +157,11 @@ Verdict VerdictOf(const Comparison& c) {
              : Verdict::kSame;
 }
 
+void ReadUnread(TraceNames* names, Alignment* alignment) {
+  ReadUnreadRows(alignment->unread_a, names, &alignment->a.table);
+  ReadUnreadRows(alignment->unread_b, names, &alignment->b.table);
+}
+
 absl::StatusOr<Comparison> CompareText(const TraceInput& a, const TraceInput& b,
                                        size_t limit,
                                        const CompareOptions& options) {
@@ -167,13 +172,20 @@ absl::StatusOr<Comparison> CompareText(const TraceInput& a, const TraceInput& b,
     out.is_prefix = true;
     return text.substr(0, text.rfind('\n', limit) + 1);
   };
-  auto [left, right] = ReadTracePair(
-      prefix(a.text()), a.name(), prefix(b.text()), b.name(), out.names.get());
+  const absl::string_view text_a = prefix(a.text());
+  const absl::string_view text_b = prefix(b.text());
+  TraceNames* const names = out.names.get();
+  auto [left, right] =
+      options.skip_equal_lines
+          ? ReadTracePair(text_a, a.name(), text_b, b.name(), names)
+          : std::pair(ReadTrace(text_a, a.name(), names),
+                      ReadTrace(text_b, b.name(), names));
   CheckDamage(left, options, &out);
   CheckDamage(right, options, &out);
   FF_ASSIGN_OR_RETURN(out.alignment,
                       AlignTraces(std::move(left), std::move(right), *out.names,
                                   options.align));
+  ReadUnread(out.names.get(), &out.alignment);
   DivergenceOptions divergence = options.divergence;
   divergence.stop_at_first |= options.first_only;
   out.divergence = FindDivergence(out.alignment, divergence);
@@ -209,8 +221,9 @@ absl::StatusOr<ControlLevels> ReadControl(const TraceInput& reference,
   TraceNames names;
   auto [a, b] = ReadTracePair(reference.text(), reference.name(),
                               control.text(), control.name(), &names);
-  FF_ASSIGN_OR_RETURN(const Alignment alignment,
+  FF_ASSIGN_OR_RETURN(Alignment alignment,
                       AlignTraces(std::move(a), std::move(b), names, options));
+  ReadUnread(&names, &alignment);
   if (alignment.pairs.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(control.name(), ": nothing in common with ",

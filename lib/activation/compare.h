@@ -26,6 +26,10 @@ struct CompareOptions {
   // Stop at the first confirmed divergence, having read little more than the
   // prefixes that hold it. Counts are then those of the prefixes.
   bool first_only = false;
+  // Lines that both files have at the same place are known to be equal and are
+  // not parsed; false parses them all the same. Findings are the same, but for
+  // capture lints of such lines, which need their numbers.
+  bool skip_equal_lines = true;
 };
 
 enum class Verdict {

@@ -1,5 +1,6 @@
 #include "lib/activation/compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -7,6 +8,7 @@
 #include <random>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -439,6 +441,129 @@ TEST(CompareTraces, EachToleranceChangesTheAnswer) {
   EXPECT_EQ(verdict(loose), Verdict::kSame);
   loose.divergence.abs_mean_ceiling = 0.015;
   EXPECT_EQ(verdict(loose), Verdict::kDiffer);
+}
+
+// What a report says, but for what equal lines leave unsaid: the level expected
+// of rows that are equal anyway, and lints of their numbers.
+std::string Everything(const Comparison& c) {
+  std::ostringstream out;
+  ReportOptions options;
+  options.rows = 1000;
+  WriteText(c, options, out);
+  WriteJsonl(c, options, out);
+  out << Explain(c) << "\n";
+  const Divergence& d = c.divergence;
+  out << static_cast<int>(c.verdict) << " " << d.num_different << " "
+      << d.num_fired << " " << d.num_compared << " " << d.worst_coherent
+      << " unmatched " << absl::StrJoin(c.alignment.unmatched_a, ",") << " and "
+      << absl::StrJoin(c.alignment.unmatched_b, ",") << "\n";
+  for (size_t i = 0; i < d.rows.size(); ++i) {
+    const RowPair& pair = c.alignment.pairs[i];
+    const RowVerdict& v = d.rows[i];
+    out << pair.a << "=" << pair.b << " " << static_cast<int>(pair.method)
+        << " " << v.coherent << " " << v.energy << " " << v.jump << " "
+        << static_cast<int>(v.reason) << " " << static_cast<int>(v.hard) << " "
+        << (v.flags & ~RowVerdict::kBitsEqual) << "\n";
+  }
+  std::vector<std::string> lines = absl::StrSplit(out.str(), '\n');
+  lines.erase(std::remove_if(lines.begin(), lines.end(),
+                             [](const std::string& line) {
+                               return absl::StrContains(
+                                   line, "the same numbers for several");
+                             }),
+              lines.end());
+  return absl::StrJoin(lines, "\n");
+}
+
+void ExpectSkippingChangesNothing(const std::string& a, const std::string& b,
+                                  CompareOptions options = {}) {
+  options.skip_equal_lines = true;
+  const auto quick = CompareText(a, b, options);
+  options.skip_equal_lines = false;
+  const auto full = CompareText(a, b, options);
+  ASSERT_EQ(Everything(quick->result), Everything(full->result))
+      << "left:\n"
+      << a << "right:\n"
+      << b;
+}
+
+TEST(CompareTraces, EqualLinesOfOtherOccurrencesAreNoPair) {
+  const auto line = [](absl::string_view module, int value) {
+    return absl::StrCat("{\"module\": \"", module,
+                        "\", \"tensor\": \"out\", \"step\": null, "
+                        "\"abs_mean\": ",
+                        value, ".0, \"dtype\": \"torch.float32\"}\n");
+  };
+  // The lines of x = 2 are equal and at one place, but are the second and the
+  // third record of x: the second ones differ.
+  const std::string a = line("x", 1) + line("y", 5) + line("x", 2) +
+                        line("x", 3) + line("z", 1) + line("z", 1);
+  const std::string b = line("x", 1) + line("x", 9) + line("x", 2) +
+                        line("x", 3) + line("z", 1) + line("z", 1);
+  CompareOptions options;
+  options.max_unmatched = 2;
+  const auto c = CompareText(a, b, options);
+  EXPECT_EQ(c->result.divergence.num_different, 2);
+  EXPECT_EQ(c->result.verdict, Verdict::kDiffer);
+  ExpectSkippingChangesNothing(a, b, options);
+}
+
+TEST(CompareTraces, SkippingEqualLinesChangesNothing) {
+  std::mt19937 random(7);
+  const auto chance = [&](double p) { return random() % 1000 < 1000 * p; };
+  for (int round = 0; round < 150; ++round) {
+    const bool has_steps = chance(0.5);
+    std::vector<std::string> left;
+    for (int step = 0; step < 3; ++step) {
+      // Few values, so that lines are equal by chance as well.
+      const std::string text = Trace(
+          [&](Toy& toy) {
+            if (round % 2 == 0) toy.abs_mean = 1 + 0.25 * (random() % 3);
+          },
+          5, has_steps ? absl::StrCat(step) : "null");
+      for (const auto line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+        left.push_back(std::string(line));
+      }
+    }
+    std::vector<std::string> right;
+    for (const std::string& line : left) {
+      if (chance(0.02)) continue;
+      right.push_back(line);
+      if (chance(0.02)) right.push_back(line);
+      if (chance(0.1)) {
+        absl::StrReplaceAll({{"\"abs_mean\": 1.", "\"abs_mean\": 1.1"}},
+                            &right.back());
+      }
+    }
+    if (round % 3 == 1) std::shuffle(right.begin(), right.end(), random);
+    if (round % 3 == 2) {
+      for (int k = 0; k < 6; ++k) {
+        std::swap(right[random() % right.size()],
+                  right[random() % right.size()]);
+      }
+    }
+    CompareOptions options;
+    options.max_unmatched = round % 4 == 0 ? 1000 : 0;
+    ExpectSkippingChangesNothing(absl::StrJoin(left, "\n") + "\n",
+                                 absl::StrJoin(right, "\n") + "\n", options);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(CompareGolden, SkippingEqualLinesChangesNothing) {
+  const std::string golden(Golden("cpu_fp32").text());
+  ExpectSkippingChangesNothing(golden, golden);
+  for (const char* other : {"gpu_fp32", "gpu_bf16", "cpu_fp64"}) {
+    const std::string text(Golden(other).text());
+    ExpectSkippingChangesNothing(golden, text);
+    // The second half is another's.
+    const size_t middle = golden.find('\n', golden.size() / 2) + 1;
+    const int lines = std::count(golden.begin(), golden.begin() + middle, '\n');
+    size_t at = 0;
+    for (int i = 0; i < lines; ++i) at = text.find('\n', at) + 1;
+    ExpectSkippingChangesNothing(golden,
+                                 golden.substr(0, middle) + text.substr(at));
+  }
 }
 
 TEST(Report, JsonlAndGithubAndText) {

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/huge_pages.h"
 
 namespace firstframe {
 namespace {
@@ -125,6 +126,9 @@ class Judge {
 
   Divergence Run() {
     out_.rows.reserve(in_.pairs.size());
+    if (!options_.stop_at_first) {
+      AdviseHugePages(out_.rows.data(), in_.pairs.size() * sizeof(RowVerdict));
+    }
     for (size_t i = 0; i < in_.pairs.size(); ++i) {
       JudgeRow(i);
       if (options_.stop_at_first && out_.rows[i].Fires() &&
@@ -209,14 +213,6 @@ class Judge {
       state = TemplateState();
       state.step = a.step;
     }
-    const PairMetrics m = ComparePair(in_.a, pair.a, in_.b, pair.b);
-    RowVerdict v;
-    v.coherent = static_cast<float>(m.coherent);
-    v.energy = static_cast<float>(m.energy);
-    v.hard = m.hard;
-    out_.num_compared += m.has_values || m.hard != 0 || m.both_non_finite;
-    Note(m, i, &v);
-
     const double rounding = Rounding(a, b);
     const double depth = std::sqrt(1.0 + state.depth);
     const ControlLevels::Level control =
@@ -226,11 +222,27 @@ class Judge {
                std::max(rounding, kCoherentKernel / kCoherentShare),
                kCoherentShare, depth, control.coherent, options_.coherent_jump,
                options_.coherent_jump_without_history);
+    ++state.depth;
+    if ((a.flags & b.flags & TraceRow::kUnread) != 0) {
+      AddEqualRow(c, tau, &state);
+      return;
+    }
+    const PairMetrics m = ComparePair(in_.a, pair.a, in_.b, pair.b);
+    RowVerdict v;
+    v.coherent = static_cast<float>(m.coherent);
+    v.energy = static_cast<float>(m.energy);
+    v.hard = m.hard;
+    out_.num_compared += m.has_values || m.hard != 0 || m.both_non_finite;
+    Note(m, i, &v);
+
+    // Most traces have no sketches, and then nothing is expected of them.
     const Expected e =
-        Expect(state.history.energy, recent_.energy,
-               std::max(kRoundingsPerLayer * rounding, kFloat32Kernel), 1.0,
-               depth, control.energy, options_.energy_jump,
-               options_.energy_jump_without_history);
+        m.energy <= 0
+            ? Expected()
+            : Expect(state.history.energy, recent_.energy,
+                     std::max(kRoundingsPerLayer * rounding, kFloat32Kernel),
+                     1.0, depth, control.energy, options_.energy_jump,
+                     options_.energy_jump_without_history);
     Decide(m, c, e, &v);
     // A container, a dropout or an identity hands the tensor of the row before
     // on: it is judged where it came up first.
@@ -247,8 +259,22 @@ class Judge {
       state.history.energy.Push(v.energy);
       recent_.energy.Push(v.energy);
     }
-    ++state.depth;
     Lint(tau, pair);
+  }
+
+  // What JudgeRow does for equal lines, most of what there is in traces that
+  // part late: no difference, nothing that fires, no numbers to lint.
+  void AddEqualRow(const Expected& c, uint32_t tau, TemplateState* state) {
+    RowVerdict v;
+    v.expected = static_cast<float>(c.level);
+    v.flags = RowVerdict::kBitsEqual;
+    out_.rows.push_back(v);
+    ++out_.num_compared;
+    state->history.coherent.Push(0);
+    recent_.coherent.Push(0);
+    if (lints_.empty()) return;
+    lints_[2 * tau].has_values = false;
+    lints_[2 * tau + 1].has_values = false;
   }
 
   // Whether both sides record the very numbers of the row before.
@@ -286,7 +312,7 @@ class Judge {
               RowVerdict* v) const {
     const double jump_c = m.coherent / c.level;
     const double jump_e = m.energy > 0 ? m.energy / e.level : 0;
-    const bool by_energy = jump_e / e.factor > jump_c / c.factor;
+    const bool by_energy = jump_e > 0 && jump_e / e.factor > jump_c / c.factor;
     v->jump = static_cast<float>(by_energy ? jump_e : jump_c);
     v->expected = static_cast<float>(by_energy ? e.level : c.level);
     if (by_energy) v->flags |= RowVerdict::kByEnergy;

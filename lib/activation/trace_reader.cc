@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "lib/activation/json_scan.h"
 #include "lib/activation/number.h"
+#include "lib/base/huge_pages.h"
 
 namespace firstframe {
 namespace {
@@ -29,27 +30,41 @@ const char* FindLineEnd(const char* p, const char* end) {
   return found == nullptr ? end : static_cast<const char*>(found);
 }
 
-// Returns the line end, or nullptr when the line needs a closer look: a second
-// '{' (glued records), escapes, control bytes, or a capital N or I that may
-// begin NaN or Infinity. 16 bytes a step.
-const char* FindPlainLineEnd(const char* p, const char* end) {
-  for (const char* q = p; end - q >= 16; q += 16) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
-    const auto equals = [&](char c) {
-      return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c));
-    };
-    // Signed: bytes from 0x80 on count as control bytes too, and go slowly.
-    const __m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(' '));
-    const __m128i odd =
-        _mm_or_si128(_mm_or_si128(equals('{'), equals('\\')),
-                     _mm_or_si128(_mm_or_si128(equals('N'), equals('I')), low));
-    uint32_t mask = static_cast<uint32_t>(_mm_movemask_epi8(odd));
-    if (q == p) mask &= ~1u;  // the record's own '{'
-    if (mask == 0) continue;
-    q += __builtin_ctz(mask);
-    return *q == '\n' ? q : nullptr;
+// Which of 16 bytes differ between two texts, or need a closer look: '{' (glued
+// records), escapes, control bytes and line ends, or a capital N or I that may
+// begin NaN or Infinity.
+inline __attribute__((always_inline)) uint32_t FindOdd(const char* a,
+                                                       const char* b) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a));
+  const __m128i others = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b));
+  const auto equals = [&](char c) {
+    return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c));
+  };
+  // Signed: bytes from 0x80 on count as control bytes too, and go slowly.
+  const __m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(' '));
+  const __m128i odd =
+      _mm_or_si128(_mm_or_si128(equals('{'), equals('\\')),
+                   _mm_or_si128(_mm_or_si128(equals('N'), equals('I')), low));
+  const __m128i fine = _mm_andnot_si128(odd, _mm_cmpeq_epi8(bytes, others));
+  return static_cast<uint32_t>(_mm_movemask_epi8(fine)) ^ 0xFFFFu;
+}
+
+// Returns the length, without the line end, of a line that two texts have in
+// common; 0 when they differ, or when the line needs a closer look. The last
+// bytes of a text always do.
+size_t EqualLineSize(const char* a, const char* b, size_t limit) {
+  uint32_t known = 1;  // the record's own '{'
+  if (limit == 0 || a[0] != b[0]) return 0;
+  for (size_t i = 0; i + 32 <= limit; i += 32) {
+    const uint32_t odd =
+        (FindOdd(a + i, b + i) | FindOdd(a + i + 16, b + i + 16) << 16) &
+        ~known;
+    known = 0;
+    if (odd == 0) continue;
+    i += __builtin_ctz(odd);
+    return a[i] == '\n' && b[i] == '\n' ? i : 0;
   }
-  return nullptr;  // the last bytes go the careful way
+  return 0;
 }
 
 bool Continues(const char* p, const char* end, absl::string_view text) {
@@ -146,8 +161,11 @@ void TraceReader::Reserve() {
   const int64_t lines = std::count(next_, next_ + sampled, '\n');
   if (lines == 0) return;
   const double bytes_per_line = static_cast<double>(sampled) / lines;
-  table_.rows.reserve(
-      static_cast<size_t>((end_ - next_) / bytes_per_line * 1.01) + 64);
+  const double lines_left = (end_ - next_) / bytes_per_line;
+  table_.rows.reserve(static_cast<size_t>(lines_left * 1.01) + 64);
+  // Short of the estimate: a huge page that stays half empty is not worth it.
+  AdviseHugePages(table_.rows.data(), static_cast<size_t>(lines_left * 0.95) *
+                                          sizeof(table_.rows[0]));
 }
 
 TraceReader::Habit& TraceReader::HabitOf(uint32_t key) {
@@ -178,7 +196,7 @@ void TraceReader::SelectSegment(absl::string_view rank, absl::string_view run) {
   segment_ = InternSegment();
 }
 
-void TraceReader::AddRow(TraceRow row) {
+void TraceReader::AddRow(const TraceRow& row) {
   if (row.step != kNoStep) {
     Habit& habit = HabitOf(row.key);
     // A step that falls back: the file was appended to by another run.
@@ -190,10 +208,10 @@ void TraceReader::AddRow(TraceRow row) {
     habit.step = row.step;
     habit.segment = segment_;
   }
-  row.segment = segment_;
   HabitOf(last_key_).next_key = row.key;
   last_key_ = row.key;
   table_.rows.push_back(row);
+  table_.rows.back().segment = segment_;
 }
 
 const char* TraceReader::ReadKeyText(const char* p, const char* end,
@@ -395,6 +413,13 @@ const char* TraceReader::ReadObject(const char* const begin, const char* end,
   } else {
     layout_.clear();
   }
+  ++layout_number_;
+  layout_has_head_ =
+      layout_.size() >= 3 && layout_[0].slot == Slot::kModule &&
+      layout_[1].slot == Slot::kTensor && layout_[2].slot == Slot::kStep &&
+      std::none_of(layout_.begin(), layout_.end(), [](const Piece& x) {
+        return x.slot == Slot::kRank || x.slot == Slot::kRun;
+      });
   return p;
 }
 
@@ -472,61 +497,83 @@ void TraceReader::ReadLine() {
   ReadLineSlowly(p, line_end, line_end == end_);
 }
 
-bool TraceReader::ReadEqualLine(TraceReader& a, TraceReader& b) {
-  if (a.layout_.size() < 3 || a.layout_[0].slot != Slot::kModule ||
-      a.layout_[1].slot != Slot::kTensor || a.layout_[2].slot != Slot::kStep) {
-    return false;
+const char* TraceReader::ReadHead(const char* p, const char* end,
+                                  TraceRow* row) {
+  const uint32_t guess = HabitOf(last_key_).next_key;
+  if (const Habit& habit = HabitOf(guess);
+      habit.head_layout == layout_number_ && Continues(p, end, habit.head)) {
+    row->key = guess;
+    row->step = habit.head_step;
+    return p + habit.head.size();
   }
-  // Lines that differ do so early: in the name, or the first number behind it.
-  constexpr ptrdiff_t kGlance = 128;
-  if (a.end_ - a.next_ > kGlance && b.end_ - b.next_ > kGlance &&
-      std::memcmp(a.next_, b.next_, kGlance) != 0) {
-    return false;
-  }
-  const char* const line_end = FindPlainLineEnd(a.next_, a.end_);
-  if (line_end == nullptr || line_end[-1] != '}') return false;
-  const size_t size = line_end + 1 - a.next_;
-  if (static_cast<size_t>(b.end_ - b.next_) < size ||
-      std::memcmp(a.next_, b.next_, size) != 0) {
-    return false;
-  }
-  for (const Piece& piece : a.layout_) {
-    if (piece.slot == Slot::kRank || piece.slot == Slot::kRun) return false;
-  }
-  const TraceNames::Key& expected =
-      a.names_.key(a.HabitOf(a.last_key_).next_key);
+  const char* const begin = p;
+  const TraceNames::Key& expected = names_.key(guess);
   bool is_expected = true;
-  TraceRow row = kEmptyRow;
   absl::string_view module, tensor;
-  const char* p = a.next_;
-  if (!Continues(p, line_end, a.layout_[0].literal)) return false;
-  p += a.layout_[0].literal.size();
-  p = a.ReadKeyText(p, line_end, expected.raw_module, &is_expected, &module);
-  if (p == nullptr || !Continues(p, line_end, a.layout_[1].literal)) {
-    return false;
-  }
-  p += a.layout_[1].literal.size();
-  p = a.ReadKeyText(p, line_end, expected.raw_tensor, &is_expected, &tensor);
-  if (p == nullptr || !Continues(p, line_end, a.layout_[2].literal)) {
-    return false;
-  }
-  p += a.layout_[2].literal.size();
-  if (ReadStep(p, line_end, &row.step) == nullptr) return false;
-  row.key = is_expected ? a.HabitOf(a.last_key_).next_key
-                        : a.names_.InternKey(module, tensor);
-  row.flags = TraceRow::kUnread;
+  if (!Continues(p, end, layout_[0].literal)) return nullptr;
+  p += layout_[0].literal.size();
+  p = ReadKeyText(p, end, expected.raw_module, &is_expected, &module);
+  if (p == nullptr || !Continues(p, end, layout_[1].literal)) return nullptr;
+  p += layout_[1].literal.size();
+  p = ReadKeyText(p, end, expected.raw_tensor, &is_expected, &tensor);
+  if (p == nullptr || !Continues(p, end, layout_[2].literal)) return nullptr;
+  p += layout_[2].literal.size();
+  p = ReadStep(p, end, &row->step);
+  if (p == nullptr || p >= end) return nullptr;
+  ++p;  // so that the step 1 is not taken for the beginning of 12
+  row->key = is_expected ? guess : names_.InternKey(module, tensor);
+  Habit& habit = HabitOf(row->key);
+  habit.head.assign(begin, p - begin);
+  habit.head_step = row->step;
+  habit.head_layout = layout_number_;
+  return p;
+}
+
+bool TraceReader::ReadEqualLine(TraceReader& a, TraceReader& b) {
+  if (!a.layout_has_head_) return false;
+  const size_t size = EqualLineSize(
+      a.next_, b.next_, std::min(a.end_ - a.next_, b.end_ - b.next_));
+  if (size == 0 || a.next_[size - 1] != '}') return false;
+  TraceRow row = kEmptyRow;
+  if (a.ReadHead(a.next_, a.next_ + size, &row) == nullptr) return false;
+  row.SetUnread(static_cast<uint32_t>(a.table_.rows.size()));
   for (TraceReader* const reader : {&a, &b}) {
     row.offset = static_cast<uint64_t>(reader->next_ - reader->begin_);
     ++reader->table_.num_lines;
-    reader->next_ += size;
+    reader->next_ += size + 1;
     reader->AddRow(row);
   }
   return true;
 }
 
+void TraceReader::ReadUnread(TraceRow* row) {
+  const char* const here = next_;
+  next_ = begin_ + row->offset;
+  table_.rows.clear();
+  ReadLine();
+  next_ = here;
+  row->flags = 0;
+  if (table_.rows.empty()) return;
+  const TraceRow& full = table_.rows.front();
+  row->values = full.values;
+  row->shape = full.shape;
+  row->dtype = full.dtype;
+  row->flags = full.flags;
+}
+
 TraceTable TraceReader::Finish() {
   while (!AtEnd()) ReadLine();
   return std::move(table_);
+}
+
+void ReadUnreadRows(const std::vector<uint32_t>& rows, TraceNames* names,
+                    TraceTable* table) {
+  if (rows.empty()) return;
+  TraceReader reader(table->text, table->name, names);
+  for (const uint32_t row : rows) {
+    if ((table->rows[row].flags & TraceRow::kUnread) == 0) continue;
+    reader.ReadUnread(&table->rows[row]);
+  }
 }
 
 TraceTable ReadTrace(absl::string_view text, std::string name,

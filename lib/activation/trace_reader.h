@@ -31,6 +31,9 @@ class TraceReader {
   // Reads the rest and returns the table.
   TraceTable Finish();
 
+  // Reads the record of an unread row of this text, in place. Does not move.
+  void ReadUnread(TraceRow* row);
+
   // While both readers stand before equal, plain lines: reads their keys alone.
   // Returns false, without moving, at the first line that needs more.
   static bool ReadEqualLine(TraceReader& a, TraceReader& b);
@@ -63,6 +66,11 @@ class TraceReader {
     // The last step, to notice when it falls back.
     uint16_t segment = 0;
     int32_t step = kNoStep;
+    // The last equal line up to and with the byte behind its step, and the
+    // layout it was read by.
+    std::string head;
+    int32_t head_step = kNoStep;
+    uint32_t head_layout = 0;
   };
   struct RowState {
     TraceRow row = kEmptyRow;
@@ -91,7 +99,9 @@ class TraceReader {
 
   void ReadLineSlowly(const char* p, const char* end, bool is_last);
   void AddObject(RowState* state, absl::string_view text);
-  void AddRow(TraceRow row);
+  void AddRow(const TraceRow& row);
+  // Reads key and step of a line by the layout; nullptr when it has another.
+  const char* ReadHead(const char* p, const char* end, TraceRow* row);
   void SelectSegment(absl::string_view rank, absl::string_view run);
   uint16_t InternSegment();
   Habit& HabitOf(uint32_t key);
@@ -106,6 +116,10 @@ class TraceReader {
   std::vector<Piece> layout_;
   std::string layout_tail_;
   bool layout_has_extras_ = false;
+  // Begins with module, tensor and step, and has no rank or run: lines can be
+  // known by their heads.
+  bool layout_has_head_ = false;
+  uint32_t layout_number_ = 0;  // counts the layouts
   std::vector<Piece> learning_;
 
   std::vector<Habit> habits_;  // by key
@@ -114,6 +128,10 @@ class TraceReader {
   uint16_t segment_ = 0;
   std::string rank_text_, run_text_;  // of the current segment
 };
+
+// Reads the unread rows among `rows` (by number), in place.
+void ReadUnreadRows(const std::vector<uint32_t>& rows, TraceNames* names,
+                    TraceTable* table);
 
 // Reads one trace whole.
 TraceTable ReadTrace(absl::string_view text, std::string name,

@@ -17,6 +17,7 @@ constexpr uint32_t kOddBits = 0x7FC0A000u;
 }  // namespace
 
 ValueKind TraceRow::Kind(TraceValue value) const {
+  if ((flags & kUnread) != 0) return ValueKind::kMissing;
   const float number = values[value];
   if (!std::isnan(number)) {
     if (std::isinf(number)) {
@@ -35,6 +36,12 @@ void TraceRow::SetOdd(TraceValue value, ValueKind kind) {
   const uint32_t bits = kOddBits | static_cast<uint32_t>(kind);
   std::memcpy(&values[value], &bits, 4);
   if (kind != ValueKind::kMissing) flags |= kHasOdd;
+}
+
+void TraceRow::SetUnread(uint32_t line) {
+  flags = kUnread;
+  // Nobody looks at the numbers of an unread row: Kind() says that it has none.
+  std::memcpy(&values[kSum], &line, 4);
 }
 
 TraceNames::TraceNames() : shapes_(1), numels_(1, 0.0), dtypes_(1) {}

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -35,9 +36,23 @@ enum class ValueKind : uint8_t {
 
 inline constexpr int32_t kNoStep = std::numeric_limits<int32_t>::min();
 
-// 56 bytes. Order is the file's.
+// A place in a text. In two halves, so that a row needs no padding.
+class TextOffset {
+ public:
+  constexpr TextOffset(uint64_t offset = 0)  // NOLINT: stands for a number
+      : low_(static_cast<uint32_t>(offset)),
+        high_(static_cast<uint32_t>(offset >> 32)) {}
+  constexpr operator uint64_t() const {  // NOLINT: likewise
+    return uint64_t{high_} << 32 | low_;
+  }
+
+ private:
+  uint32_t low_, high_;
+};
+
+// 52 bytes. Order is the file's.
 struct TraceRow {
-  uint64_t offset = 0;      // of the record's '{' in the text
+  TextOffset offset;        // of the record's '{' in the text
   uint32_t key = 0;         // TraceNames: module and tensor
   int32_t step = kNoStep;   // or null
   uint32_t occurrence = 0;  // among rows of this key and step of the run
@@ -47,8 +62,8 @@ struct TraceRow {
   uint8_t dtype = 0;     // TraceNames; 0: none given
   uint8_t flags = 0;
 
-  // The record equals its partner in the other file byte for byte; only key and
-  // step were read.
+  // The line equals a line of the other file byte for byte; only key and step
+  // were read. Which line: see IsPartner.
   static constexpr uint8_t kUnread = 1;
   // Has keys that the row does not hold.
   static constexpr uint8_t kHasExtras = 2;
@@ -59,8 +74,16 @@ struct TraceRow {
 
   ValueKind Kind(TraceValue value) const;
   void SetOdd(TraceValue value, ValueKind kind);  // anything but kNumber
+
+  // Makes the row an unread one. The two equal lines get the same number.
+  void SetUnread(uint32_t line);
+  // Whether this and `other`, of the other file, are unread and equal lines.
+  bool IsPartner(const TraceRow& other) const {
+    return (flags & other.flags & kUnread) != 0 &&
+           std::memcmp(&values[kSum], &other.values[kSum], 4) == 0;
+  }
 };
-static_assert(sizeof(TraceRow) == 56);
+static_assert(sizeof(TraceRow) == 52);
 
 // Names shared by the traces that are compared, so that equal names have equal
 // numbers. Thread-compatible.
