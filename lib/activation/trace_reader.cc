@@ -30,41 +30,64 @@ const char* FindLineEnd(const char* p, const char* end) {
   return found == nullptr ? end : static_cast<const char*>(found);
 }
 
-// Which of 16 bytes differ between two texts, or need a closer look: '{' (glued
-// records), escapes, control bytes and line ends, or a capital N or I that may
-// begin NaN or Infinity.
-inline __attribute__((always_inline)) uint32_t FindOdd(const char* a,
-                                                       const char* b) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a));
-  const __m128i others = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b));
-  const auto equals = [&](char c) {
-    return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c));
-  };
-  // Signed: bytes from 0x80 on count as control bytes too, and go slowly.
-  const __m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(' '));
-  const __m128i odd =
-      _mm_or_si128(_mm_or_si128(equals('{'), equals('\\')),
-                   _mm_or_si128(_mm_or_si128(equals('N'), equals('I')), low));
-  const __m128i fine = _mm_andnot_si128(odd, _mm_cmpeq_epi8(bytes, others));
-  return static_cast<uint32_t>(_mm_movemask_epi8(fine)) ^ 0xFFFFu;
-}
+// A line that two texts have in common.
+struct EqualLine {
+  size_t size = 0;  // without the line end; 0: there is none
+  int colons = 0;   // modulo something large
+};
 
-// Returns the length, without the line end, of a line that two texts have in
-// common; 0 when they differ, or when the line needs a closer look. The last
-// bytes of a text always do.
-size_t EqualLineSize(const char* a, const char* b, size_t limit) {
-  uint32_t known = 1;  // the record's own '{'
-  if (limit == 0 || a[0] != b[0]) return 0;
-  for (size_t i = 0; i + 32 <= limit; i += 32) {
-    const uint32_t odd =
-        (FindOdd(a + i, b + i) | FindOdd(a + i + 16, b + i + 16) << 16) &
-        ~known;
-    known = 0;
-    if (odd == 0) continue;
-    i += __builtin_ctz(odd);
-    return a[i] == '\n' && b[i] == '\n' ? i : 0;
+// Looks at 16 bytes of two texts.
+class Glance {
+ public:
+  __attribute__((always_inline)) Glance(const char* a, const char* b)
+      : bytes_(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a))),
+        others_(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b))) {}
+
+  // Which bytes differ or need a closer look: '{' (glued records), escapes,
+  // control bytes and line ends, or a capital N or I that may begin NaN or
+  // Infinity.
+  __attribute__((always_inline)) uint32_t Odd() const {
+    // Signed: bytes from 0x80 on count as control bytes too, and go slowly.
+    const __m128i low = _mm_cmplt_epi8(bytes_, _mm_set1_epi8(' '));
+    const __m128i odd =
+        _mm_or_si128(_mm_or_si128(Equal('{'), Equal('\\')),
+                     _mm_or_si128(_mm_or_si128(Equal('N'), Equal('I')), low));
+    const __m128i fine = _mm_andnot_si128(odd, _mm_cmpeq_epi8(bytes_, others_));
+    return static_cast<uint32_t>(_mm_movemask_epi8(fine)) ^ 0xFFFFu;
   }
-  return 0;
+  __attribute__((always_inline)) __m128i Equal(char c) const {
+    return _mm_cmpeq_epi8(bytes_, _mm_set1_epi8(c));
+  }
+
+ private:
+  __m128i bytes_, others_;
+};
+
+// Returns the line at the beginning of both texts, unless they differ or it
+// needs a closer look, as the last bytes of a text always do.
+EqualLine FindEqualLine(const char* a, const char* b, size_t limit) {
+  EqualLine line;
+  if (limit == 0 || a[0] != b[0]) return line;
+  uint32_t known = 1;  // the record's own '{'
+  __m128i colons = _mm_setzero_si128();
+  for (size_t i = 0; i + 32 <= limit; i += 32) {
+    const Glance first(a + i, b + i), second(a + i + 16, b + i + 16);
+    const uint32_t odd = (first.Odd() | second.Odd() << 16) & ~known;
+    known = 0;
+    if (odd == 0) {  // a match is -1
+      colons = _mm_sub_epi8(colons,
+                            _mm_add_epi8(first.Equal(':'), second.Equal(':')));
+      continue;
+    }
+    const size_t end = i + __builtin_ctz(odd);
+    if (a[end] != '\n' || b[end] != '\n') return line;
+    line.size = end;
+    const __m128i sums = _mm_sad_epu8(colons, _mm_setzero_si128());
+    line.colons = _mm_extract_epi16(sums, 0) + _mm_extract_epi16(sums, 4);
+    for (; i < end; ++i) line.colons += a[i] == ':';
+    return line;
+  }
+  return line;
 }
 
 bool Continues(const char* p, const char* end, absl::string_view text) {
@@ -414,6 +437,7 @@ const char* TraceReader::ReadObject(const char* const begin, const char* end,
     layout_.clear();
   }
   ++layout_number_;
+  layout_colons_ = static_cast<int>(std::count(begin, p, ':'));
   layout_has_head_ =
       layout_.size() >= 3 && layout_[0].slot == Slot::kModule &&
       layout_[1].slot == Slot::kTensor && layout_[2].slot == Slot::kStep &&
@@ -531,9 +555,12 @@ const char* TraceReader::ReadHead(const char* p, const char* end,
 
 bool TraceReader::ReadEqualLine(TraceReader& a, TraceReader& b) {
   if (!a.layout_has_head_) return false;
-  const size_t size = EqualLineSize(
+  const auto [size, colons] = FindEqualLine(
       a.next_, b.next_, std::min(a.end_ - a.next_, b.end_ - b.next_));
-  if (size == 0 || a.next_[size - 1] != '}') return false;
+  // Another number of keys than the layout's: a run or rank may be one.
+  if (size == 0 || a.next_[size - 1] != '}' || colons != a.layout_colons_) {
+    return false;
+  }
   TraceRow row = kEmptyRow;
   if (a.ReadHead(a.next_, a.next_ + size, &row) == nullptr) return false;
   row.SetUnread(static_cast<uint32_t>(a.table_.rows.size()));

@@ -120,6 +120,7 @@ class TraceReader {
   // known by their heads.
   bool layout_has_head_ = false;
   uint32_t layout_number_ = 0;  // counts the layouts
+  int layout_colons_ = 0;       // in the text of the record it was learned from
   std::vector<Piece> learning_;
 
   std::vector<Habit> habits_;  // by key

@@ -256,6 +256,35 @@ TEST(ReadTracePair, ReadsEqualLinesThatHoldNan) {
   EXPECT_EQ(right.rows[2].Kind(kAbsMean), ValueKind::kPositiveInfinity);
 }
 
+TEST(ReadTracePair, SeesARunThatEqualLinesBegin) {
+  std::string text = Line("a", 1) + Line("b", 1) + Line("c", 1);
+  const std::string later = absl::StrReplaceAll(
+      text, {{"\"abs_mean\"", "\"run\": \"2\", \"abs_mean\""}});
+  text += later + Line("d", 1);
+  TraceNames names;
+  const auto [left, right] = ReadTracePair(text, "a", text, "b", &names);
+  ASSERT_EQ(left.rows.size(), 7u);
+  EXPECT_EQ(left.segments.size(), 2u);
+  EXPECT_EQ(left.segments[left.rows[4].segment].run, "2");
+  EXPECT_EQ(right.segments[right.rows[5].segment].run, "2");
+}
+
+TEST(ReadTracePair, TellsAStepFromOneThatBeginsAlike) {
+  std::string text;
+  for (const char* step : {"1", "1", "12", "2", "21", "1"}) {
+    text += absl::StrReplaceAll(Line("a", 1),
+                                {{"null", step}, {"1.0", "1.12345678"}});
+  }
+  TraceNames names;
+  const auto [left, right] = ReadTracePair(text, "a", text, "b", &names);
+  ASSERT_EQ(left.rows.size(), 6u);
+  EXPECT_NE(left.rows[2].flags & TraceRow::kUnread, 0);
+  EXPECT_EQ(left.rows[1].step, 1);
+  EXPECT_EQ(left.rows[2].step, 12);
+  EXPECT_EQ(right.rows[3].step, 2);
+  EXPECT_EQ(right.rows[4].step, 21);
+}
+
 TEST(ReadTracePair, SurvivesRandomDamage) {
   const std::string golden = Golden().substr(0, 20000);
   std::mt19937 random(5);
