@@ -52,14 +52,17 @@ class Aligner {
       MergeRanks(out_.entity_a, &out_.a);
       MergeRanks(out_.entity_b, &out_.b);
     }
-    const bool steps_a = HasSteps(out_.a), steps_b = HasSteps(out_.b);
-    MergeCalls(!steps_a && !steps_b);
-    flat_ = steps_a != steps_b;
+    const Census census_a = Count(out_.a, out_.entity_a);
+    const Census census_b = Count(out_.b, out_.entity_b);
+    MergeCalls(census_a, census_b);
+    flat_ = census_a.has_steps != census_b.has_steps;
     NumberOccurrences(out_.entity_a, &out_.a);
     NumberOccurrences(out_.entity_b, &out_.b);
     MatchAll();
-    FirstRecordPair first = {FirstRecords(out_.a, out_.entity_a),
-                             FirstRecords(out_.b, out_.entity_b)};
+    // No merging takes the last record of a name away.
+    FirstRecordPair first = {
+        FirstRecords(out_.a, out_.entity_a, census_a.num_names),
+        FirstRecords(out_.b, out_.entity_b, census_b.num_names)};
     if (MatchByOrder(names_, &first, &out_)) {
       aliases_done_ = true;
       MatchAll();
@@ -156,32 +159,42 @@ class Aligner {
     for (TraceRow& row : side->table.rows) row.segment = *ranks.begin();
   }
 
-  std::vector<uint32_t> CountByEntity(const TraceSide& side,
-                                      const std::vector<uint32_t>& entity_of,
-                                      std::vector<uint32_t>* first) {
-    std::vector<uint32_t> counts(out_.entities.size());
-    first->assign(out_.entities.size(), kNone);
+  // What one pass over the rows of a side tells.
+  struct Census {
+    std::vector<uint32_t> counts, first;  // by entity
+    size_t num_names = 0;
+    bool has_steps = false;
+  };
+
+  Census Count(const TraceSide& side,
+               const std::vector<uint32_t>& entity_of) const {
+    Census census;
+    census.counts.resize(out_.entities.size());
+    census.first.assign(out_.entities.size(), kNone);
     for (uint32_t i = 0; i < side.table.rows.size(); ++i) {
-      const uint32_t entity = entity_of[side.table.rows[i].key];
-      if (counts[entity]++ == 0) (*first)[entity] = i;
+      const TraceRow& row = side.table.rows[i];
+      const uint32_t entity = entity_of[row.key];
+      census.has_steps |= row.step != kNoStep;
+      if (census.counts[entity]++ != 0) continue;
+      census.first[entity] = i;
+      ++census.num_names;
     }
-    return counts;
+    return census;
   }
 
   // One side ran a batch in one call, the other in several (two halves of
   // classifier-free guidance): n times the records, of 1/n the elements.
-  void MergeCalls(bool without_steps) {
-    std::vector<uint32_t> first_a, first_b;
-    const auto counts_a = CountByEntity(out_.a, out_.entity_a, &first_a);
-    const auto counts_b = CountByEntity(out_.b, out_.entity_b, &first_b);
+  void MergeCalls(const Census& census_a, const Census& census_b) {
+    const std::vector<uint32_t>& counts_a = census_a.counts;
+    const std::vector<uint32_t>& counts_b = census_b.counts;
     std::vector<uint32_t> merge_a(counts_a.size()), merge_b(counts_a.size());
     bool any_a = false, any_b = false;
     for (size_t e = 0; e < counts_a.size(); ++e) {
       if (counts_a[e] == counts_b[e] || counts_a[e] == 0 || counts_b[e] == 0) {
         continue;
       }
-      const double numel_a = out_.a.Numel(first_a[e]);
-      const double numel_b = out_.b.Numel(first_b[e]);
+      const double numel_a = out_.a.Numel(census_a.first[e]);
+      const double numel_b = out_.b.Numel(census_b.first[e]);
       if (numel_a == 0 || numel_b == 0) continue;
       if (counts_a[e] % counts_b[e] == 0 &&
           numel_b == numel_a * (counts_a[e] / counts_b[e])) {
@@ -194,7 +207,9 @@ class Aligner {
       }
     }
     if (!any_a && !any_b) {
-      if (without_steps) DropEarlierRuns(counts_a, counts_b);
+      if (!census_a.has_steps && !census_b.has_steps) {
+        DropEarlierRuns(counts_a, counts_b);
+      }
       return;
     }
     if (any_a) MergeConsecutive(merge_a, out_.entity_a, &out_.a);
@@ -262,11 +277,6 @@ class Aligner {
         " times as often as in the other; taking its last share, as if ", times,
         " runs had been appended"));
     return true;
-  }
-
-  static bool HasSteps(const TraceSide& side) {
-    return std::any_of(side.table.rows.begin(), side.table.rows.end(),
-                       [](const TraceRow& row) { return row.step != kNoStep; });
   }
 
   // A row's number among those of its entity, rank and step (of its entity and

@@ -123,10 +123,12 @@ double Cost(const Stack& a, const Stack& b, int offset) {
 }  // namespace
 
 std::vector<FirstRecord> FirstRecords(const TraceSide& side,
-                                      const std::vector<uint32_t>& entity_of) {
+                                      const std::vector<uint32_t>& entity_of,
+                                      size_t num_names) {
   std::vector<FirstRecord> names;
   std::vector<bool> seen;
-  for (uint32_t i = 0; i < side.table.rows.size(); ++i) {
+  const uint32_t num_rows = static_cast<uint32_t>(side.table.rows.size());
+  for (uint32_t i = 0; i < num_rows && names.size() < num_names; ++i) {
     const uint32_t key = side.table.rows[i].key;
     const uint32_t entity = entity_of[key];
     if (entity >= seen.size()) seen.resize(entity + 1);

@@ -18,9 +18,11 @@ struct FirstRecord {
   uint32_t row = 0;
 };
 
-// Returns the names of a side by first appearance: one pass over its rows.
+// Returns the names of a side by first appearance. Looks no further than at
+// `num_names` of them, which are all.
 std::vector<FirstRecord> FirstRecords(const TraceSide& side,
-                                      const std::vector<uint32_t>& entity_of);
+                                      const std::vector<uint32_t>& entity_of,
+                                      size_t num_names);
 
 // Both sides' first records.
 struct FirstRecordPair {

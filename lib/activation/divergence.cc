@@ -45,6 +45,8 @@ struct History {
   }
   bool IsEnough() const { return count >= kMinHistory; }
   double Median() const {
+    static constexpr std::array<float, kWindow> kZeros = {};
+    if (std::memcmp(&values, &kZeros, sizeof(values)) == 0) return 0;
     std::array<float, kWindow> sorted = values;
     for (int i = 1; i < count; ++i) {
       for (int j = i; j > 0 && sorted[j] < sorted[j - 1]; --j) {
@@ -84,28 +86,31 @@ double ProfileRounding(ThresholdProfile profile) {
   }
 }
 
+// What a table's extremes, elements of the tensors, tell of their type.
+enum class Extremes { kNone, kBf16, kWider };
+
 // Whether every extreme is a bfloat16: the low 16 bits of the float32 are zero.
-bool LooksLikeBf16(const TraceTable& table) {
+Extremes LookAtExtremes(const TraceTable& table) {
+  Extremes found = Extremes::kNone;
+  bool is_bf16 = false;
   int seen = 0;
   for (const TraceRow& row : table.rows) {
-    if (row.Kind(kMax) != ValueKind::kNumber ||
-        row.Kind(kMin) != ValueKind::kNumber) {
+    if ((row.flags & TraceRow::kUnread) != 0 ||
+        row.Kind(kMax) != ValueKind::kNumber) {
       continue;
     }
+    found = is_bf16 ? Extremes::kBf16 : Extremes::kWider;
+    if (row.Kind(kMin) != ValueKind::kNumber) continue;
     for (const TraceValue value : {kMin, kMax}) {
       uint32_t bits;
       std::memcpy(&bits, &row.values[value], 4);
-      if ((bits & 0xFFFF) != 0) return false;
+      if ((bits & 0xFFFF) != 0) return Extremes::kWider;
     }
+    is_bf16 = true;
+    found = Extremes::kBf16;
     if (++seen == 1000) break;
   }
-  return seen > 0;
-}
-
-bool HasExtremes(const TraceTable& table) {
-  return std::any_of(
-      table.rows.begin(), table.rows.end(),
-      [](const TraceRow& row) { return row.Kind(kMax) == ValueKind::kNumber; });
+  return found;
 }
 
 class Judge {
@@ -152,11 +157,9 @@ class Judge {
   // extremes show more bits. Such runs are mostly bfloat16, and a floor that is
   // too high only dulls the first rows; one too low would cry wolf.
   double AssumedRounding() const {
-    if (HasExtremes(in_.a.table) && HasExtremes(in_.b.table) &&
-        !LooksLikeBf16(in_.a.table) && !LooksLikeBf16(in_.b.table)) {
-      return 2.4e-8;
-    }
-    return 1.6e-3;
+    const bool is_wider = LookAtExtremes(in_.a.table) == Extremes::kWider &&
+                          LookAtExtremes(in_.b.table) == Extremes::kWider;
+    return is_wider ? 2.4e-8 : 1.6e-3;
   }
 
   double Rounding(const TraceRow& a, const TraceRow& b) {
