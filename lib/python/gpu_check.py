@@ -1,5 +1,5 @@
 """Runs the package on a CUDA device against what users have; prints one JSON
-line a check, correctness first, then figures, with what the issue asks.
+line a check, correctness first, then figures, beside their targets.
 
 usage: gpu_check.py FOLDER [hook] [load] [offload]
 

@@ -1,9 +1,10 @@
 #include "lib/regions/registry_file.h"
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,18 @@ absl::Status AddRegionsFromFile(const std::string& path,
     return absl::NotFoundError(
         absl::StrCat(path, ": cannot open: ", std::strerror(errno)));
   }
-  const std::string text((std::istreambuf_iterator<char>(file)),
-                         std::istreambuf_iterator<char>());
+  // read() notes a failure (a folder, say); stream iterators would throw.
+  std::string text;
+  char block[4096];
+  while (file.read(block, sizeof(block)) || file.gcount() > 0) {
+    text.append(block, static_cast<size_t>(file.gcount()));
+  }
+  if (file.bad()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     ": cannot read: expected a file, not a folder or a "
+                     "device"));
+  }
   FF_ASSIGN_OR_RETURN(std::vector<Region> regions,
                       ParseRegionTextproto(text, path));
   for (Region& region : regions) {

@@ -34,5 +34,13 @@ TEST(RegistryFile, AddsAFile) {
       StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("bad.textproto")));
 }
 
+TEST(RegistryFile, RefusesAFolder) {
+  const TempDir dir;
+  RegionRegistry registry;
+  EXPECT_THAT(
+      AddRegionsFromFile(dir.File("."), &registry),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cannot read")));
+}
+
 }  // namespace
 }  // namespace firstframe
