@@ -94,6 +94,13 @@ std::string LeafTemplate(absl::string_view name) {
   return absl::StrJoin(parts.begin() + (i - 1), parts.end(), ".");
 }
 
+// A map may turn out to be some other file, of one endless line.
+static std::string Shortened(absl::string_view line) {
+  constexpr size_t kShown = 80;
+  if (line.size() <= kShown) return std::string(line);
+  return absl::StrCat(line.substr(0, kShown), "...");
+}
+
 absl::StatusOr<NameMap> NameMap::Parse(absl::string_view text) {
   FF_ASSIGN_OR_RETURN(const auto python, CompileRegex(kPythonRule));
   FF_ASSIGN_OR_RETURN(const auto plain, CompileRegex(kPlainRule));
@@ -109,7 +116,7 @@ absl::StatusOr<NameMap> NameMap::Parse(absl::string_view text) {
         !RE2::FullMatch(ToRe2(line), *plain, &pattern, &target, &index,
                         &count)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "map line ", number, ": found '", line,
+          "map line ", number, ": found '", Shortened(line),
           "', expected 'PATTERN => TARGET' or 'PATTERN => TARGET I/N'"));
     }
     Rule rule;

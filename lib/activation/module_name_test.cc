@@ -54,6 +54,10 @@ TEST(NameMap, SaysWhichLineIsWrong) {
   EXPECT_THAT(NameMap::Parse("a => b\nnonsense\n"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("map line 2: found 'nonsense'")));
+  const absl::Status endless =
+      NameMap::Parse(std::string(100'000, 'x')).status();
+  EXPECT_THAT(std::string(endless.message()), HasSubstr("xxx...'"));
+  EXPECT_LT(endless.message().size(), 250u);
   EXPECT_THAT(NameMap::Parse("( => b"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("map line 1: regular expression")));
