@@ -4,7 +4,9 @@
 #include "lib/trace/trace_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -105,6 +107,16 @@ TraceReportOptions ReportOptions(const cli::Io& io) {
   return options;
 }
 
+// `start_ns` plus seconds, at most the last time there is.
+int64_t After(int64_t start_ns, double seconds) {
+  constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
+  const double room = static_cast<double>(kLast) -
+                      static_cast<double>(std::max<int64_t>(start_ns, 0));
+  // A double above 2^53 is coarse: keep well away from the end.
+  if (seconds * 1e9 >= room - 4096) return kLast;
+  return start_ns + static_cast<int64_t>(seconds * 1e9);
+}
+
 absl::StatusOr<TraceSummary> Analyze(const std::string& path) {
   TraceAnalyzerOptions options;
   options.region_glob = absl::GetFlag(FLAGS_region);
@@ -113,6 +125,9 @@ absl::StatusOr<TraceSummary> Analyze(const std::string& path) {
   options.top = static_cast<size_t>(std::max(absl::GetFlag(FLAGS_top), 20));
   const double since = absl::GetFlag(FLAGS_since_s);
   const double until = absl::GetFlag(FLAGS_until_s);
+  if (std::isnan(since) || std::isnan(until)) {
+    return cli::UsageError("--since_s and --until_s take seconds, not nan");
+  }
   if (since >= 0 || until >= 0) {
     if (path == "-") {
       return cli::UsageError(
@@ -120,10 +135,8 @@ absl::StatusOr<TraceSummary> Analyze(const std::string& path) {
     }
     FF_ASSIGN_OR_RETURN(auto reader, TraceReader::Open(path));
     FF_ASSIGN_OR_RETURN(const int64_t start, FindTraceStart(*reader));
-    if (since >= 0)
-      options.since_ns = start + static_cast<int64_t>(since * 1e9);
-    if (until >= 0)
-      options.until_ns = start + static_cast<int64_t>(until * 1e9);
+    if (since >= 0) options.since_ns = After(start, since);
+    if (until >= 0) options.until_ns = After(start, until);
   }
   FF_ASSIGN_OR_RETURN(auto reader, TraceReader::Open(path));
   return AnalyzeTrace(*reader, options);
@@ -205,6 +218,10 @@ absl::StatusOr<std::vector<WrittenTrace>> Split(const std::string& path) {
                            "'");
   }
   options.region_glob = absl::GetFlag(FLAGS_region);
+  const double window = absl::GetFlag(FLAGS_window_s);
+  if (!(window >= 1e-9 && window <= 1e9)) {
+    return cli::UsageError("--window_s: expected 1e-9 to 1e9 seconds");
+  }
   options.window_ns = static_cast<int64_t>(absl::GetFlag(FLAGS_window_s) * 1e9);
   options.temporary_folder = absl::GetFlag(FLAGS_tmpdir);
   std::string stem = cli::ResolvePath(absl::GetFlag(FLAGS_stem));
@@ -253,6 +270,29 @@ absl::StatusOr<std::optional<std::vector<WrittenTrace>>> WriteTraces(
   return std::make_optional(std::move(parts));
 }
 
+// A form that a mode does not write must not turn into another one silently.
+absl::Status CheckFormat(cli::Format format) {
+  if (format == cli::Format::kText) return absl::OkStatus();
+  if (absl::GetFlag(FLAGS_diff)) {
+    if (format == cli::Format::kJson) return absl::OkStatus();
+    return cli::UsageError("--diff writes --format=text or json");
+  }
+  if (!absl::GetFlag(FLAGS_validate).empty()) {
+    if (format == cli::Format::kJsonl) return absl::OkStatus();
+    return cli::UsageError("--validate writes --format=text or jsonl");
+  }
+  for (const auto& path :
+       {absl::GetFlag(FLAGS_repair), absl::GetFlag(FLAGS_redact),
+        absl::GetFlag(FLAGS_merge), absl::GetFlag(FLAGS_split)}) {
+    if (!path.empty()) {
+      return cli::UsageError(
+          "--repair, --redact, --merge and --split write --format=text");
+    }
+  }
+  if (format != cli::Format::kJsonl) return absl::OkStatus();
+  return cli::UsageError("a report is --format=text, json or html");
+}
+
 absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   if (arguments.empty()) return cli::UsageError("expected a trace FILE");
   std::vector<std::string> paths;
@@ -270,6 +310,7 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
         "expected one of --diff, --validate, --repair, --redact, --merge, "
         "--split");
   }
+  FF_RETURN_IF_ERROR(CheckFormat(io.format));
   if (absl::GetFlag(FLAGS_diff)) return Diff(paths, io);
   if (!absl::GetFlag(FLAGS_validate).empty()) return Validate(paths, io);
   FF_ASSIGN_OR_RETURN(const auto written, WriteTraces(paths));
@@ -285,7 +326,6 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   const TraceReportOptions options = ReportOptions(io);
   switch (io.format) {
     case cli::Format::kJson:
-    case cli::Format::kJsonl:
       io.out << TraceReportJson(summaries, options);
       break;
     case cli::Format::kHtml:

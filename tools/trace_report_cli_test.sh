@@ -27,9 +27,20 @@ expect_stdin 2 "no trace" "hello" "$TOOL" -
 err_has 'expected a JSON or Perfetto trace'
 expect 0 "--region" "$TOOL" "$A" --region='enc*'
 ! grep -q 'region decode' "$OUT" || fail "--region did not filter"
+expect 0 "--until_s beyond the last time" "$TOOL" "$A" --until_s=1e300
+out_has 'my_kernel'
+expect 0 "--since_s beyond the last time" "$TOOL" "$A" --since_s=1e300
+! grep -q 'my_kernel' "$OUT" || fail "--since_s=1e300 left a kernel"
+expect 2 "--since_s of nan" "$TOOL" "$A" --since_s=nan
+expect 2 "--window_s beyond" "$TOOL" "$A" --split=time --window_s=1e300 \
+  --stem="$TMP/part"
 expect 0 "json" "$TOOL" "$A" --format=json
 json_valid "$OUT"
 out_has '"busy_ns": 20000'
+expect 2 "a report in jsonl" "$TOOL" "$A" --format=jsonl
+expect 2 "--diff in jsonl" "$TOOL" --diff "$A" "$A" --format=jsonl
+expect 2 "--validate in json" "$TOOL" --validate=perfetto "$A" --format=json
+expect 2 "--repair in json" "$TOOL" --repair="$TMP/x.json" "$A" --format=json
 expect 0 "html" "$TOOL" "$A" --format=html --output="$TMP/r.html"
 grep -qi '<!doctype html>' "$TMP/r.html" || fail "no page"
 expect 0 "--since_s" "$TOOL" "$A" --since_s=0.000005
