@@ -295,6 +295,9 @@ absl::StatusOr<cli::Exit> Follow(const std::vector<std::string>& paths,
 
 absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   if (arguments.empty()) return cli::UsageError("expected at least one FILE");
+  if (!(absl::GetFlag(FLAGS_straggler) > 0)) {
+    return cli::UsageError("--straggler: expected a ratio above 0");
+  }
   if (absl::GetFlag(FLAGS_skip) < 0) {
     return cli::UsageError("--skip must not be negative");
   }

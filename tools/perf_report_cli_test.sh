@@ -4,6 +4,8 @@ GOLDEN=testdata/perf
 
 expect 2 "no file" "$TOOL"
 err_has 'expected at least one FILE'
+expect 2 "a ratio that is no number" "$TOOL" --straggler=nan "$TMP/absent.jsonl"
+err_has 'expected a ratio above 0'
 expect 2 "a missing file" "$TOOL" "$TMP/absent.jsonl"
 err_has 'absent.jsonl: '
 : >"$TMP/empty"

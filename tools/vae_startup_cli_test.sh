@@ -11,6 +11,8 @@ expect 2 "an argument" "$TOOL" model
 err_has 'the model is --model_path'
 expect 2 "frames that cannot be" "$TOOL" --model_path="$MODEL" --frames=4
 err_has '1 \+ k \* 4'
+expect 2 "too many threads" "$TOOL" --threads=2147483647
+err_has 'expected at most 1024'
 expect 2 "no frames" "$TOOL" --frames=0
 err_has 'at least 1'
 expect 2 "a device that is none" "$TOOL" --device=tpu

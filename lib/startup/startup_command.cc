@@ -251,6 +251,12 @@ absl::Status ValidateStartupCommand(const StartupCommand& command) {
                      "--", flag, " is ", value, "; expected at least ", least));
   };
   FF_RETURN_IF_ERROR(at_least("threads", command.threads, 0));
+  // OpenMP would try to start them all, and not come back.
+  constexpr int kMostThreads = 1024;
+  if (command.threads > kMostThreads) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--threads is ", command.threads, "; expected at most ", kMostThreads));
+  }
   FF_RETURN_IF_ERROR(at_least("frames", command.video.frames, 1));
   FF_RETURN_IF_ERROR(at_least("height", command.video.height, 1));
   FF_RETURN_IF_ERROR(at_least("width", command.video.width, 1));
