@@ -109,7 +109,12 @@ std::string RankTag(int64_t rank) {
 // What --format=log and csv write while reading.
 PerfObserver Observe(cli::Format format, cli::Io& io) {
   PerfObserver observer;
-  observer.on_problem = [&io](const std::string& problem) { io.Note(problem); };
+  // A file that is something else would bring one for every line.
+  constexpr int kMostNotes = 20;
+  observer.on_problem = [&io, notes = 0](const std::string& problem) mutable {
+    if (++notes <= kMostNotes) io.Note(problem);
+    if (notes == kMostNotes) io.Note("further such lines are not named");
+  };
   if (format == cli::Format::kLog) {
     observer.on_request = [&io](const RequestRecord& record) {
       io.out << FormatRequest(RankTag(record.rank), record) << '\n';

@@ -8,6 +8,10 @@ expect 2 "a ratio that is no number" "$TOOL" --straggler=nan "$TMP/absent.jsonl"
 err_has 'expected a ratio above 0'
 expect 2 "a missing file" "$TOOL" "$TMP/absent.jsonl"
 err_has 'absent.jsonl: '
+yes junk | head -n 1000 >"$TMP/junk"
+expect 2 "a file of something else" "$TOOL" "$TMP/junk"
+err_has 'further such lines are not named'
+[ "$(wc -l <"$ERR")" -lt 30 ] || fail "a message for every line"
 : >"$TMP/empty"
 expect 2 "an empty file" "$TOOL" "$TMP/empty"
 err_has 'no request and no training window'
