@@ -20,7 +20,7 @@ build_packages=(
 )
 # Tests skip what they do not find; these make them skip nothing.
 test_packages=(
-  chromium clang clang-format hyperfine jq python3
+  chromium clang clang-format hyperfine jq libclang-rt-dev python3
   libopenmpi-dev openmpi-bin
 )
 

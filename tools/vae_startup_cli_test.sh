@@ -19,6 +19,8 @@ expect 2 "a device that is none" "$TOOL" --device=tpu
 expect 2 "a missing model" "$TOOL" --model_path=/no/such/folder
 err_has '/no/such/folder'
 out_has 'checkpoint_residency'
+expect 2 "a line end in a name" "$TOOL" --model_path=$'/no/such\nfolder'
+[ "$(wc -l <"$ERR")" -eq 1 ] || fail "the message is not one line"
 expect 2 "two latents" "$TOOL" --latent=x --latent_shape=1x16x1x2x2
 err_has 'exclude each other'
 

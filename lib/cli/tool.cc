@@ -80,8 +80,22 @@ absl::StatusOr<Exit> RunBody(const Tool& tool, const CommonFlags& common,
   return exit;
 }
 
+// A file's name may hold anything, and a message is one line.
+std::string OneLine(absl::string_view message) {
+  std::string line;
+  for (const char c : message) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      absl::StrAppend(&line, "\\x", absl::Hex(byte, absl::kZeroPad2));
+    } else {
+      line.push_back(c);
+    }
+  }
+  return line;
+}
+
 int Report(const Tool& tool, const absl::Status& status) {
-  std::cerr << tool.name << ": " << status.message() << "\n";
+  std::cerr << tool.name << ": " << OneLine(status.message()) << "\n";
   if (IsUsageError(status)) {
     std::cerr << "try '" << tool.name << " --help'\n";
   }
