@@ -165,19 +165,14 @@ void Render(const PerfInputs& inputs, const PerfReport& report, cli::Io& io) {
   }
 }
 
-absl::Status WriteWhole(const std::string& path, const std::string& text) {
-  FF_ASSIGN_OR_RETURN(OutputFile file,
-                      OutputFile::Create(cli::ResolvePath(path)));
-  FF_RETURN_IF_ERROR(file.Write(text));
-  return file.Commit();
-}
-
 absl::Status Export(const PerfInputs& inputs, const PerfReport& report) {
   if (const std::string path = absl::GetFlag(FLAGS_html); !path.empty()) {
-    FF_RETURN_IF_ERROR(WriteWhole(path, PerfHtml(inputs, report)));
+    FF_RETURN_IF_ERROR(
+        WriteOutputFile(cli::ResolvePath(path), PerfHtml(inputs, report)));
   }
   if (const std::string path = absl::GetFlag(FLAGS_prometheus); !path.empty()) {
-    FF_RETURN_IF_ERROR(WriteWhole(path, PerfPrometheus(report)));
+    FF_RETURN_IF_ERROR(
+        WriteOutputFile(cli::ResolvePath(path), PerfPrometheus(report)));
   }
   return absl::OkStatus();
 }

@@ -110,13 +110,6 @@ std::string ContextJson(const cli::Arguments& command) {
   return text;
 }
 
-absl::Status WriteFile(const std::string& path, const std::string& contents) {
-  FF_ASSIGN_OR_RETURN(OutputFile file,
-                      OutputFile::Create(cli::ResolvePath(path)));
-  FF_RETURN_IF_ERROR(file.Write(contents));
-  return file.Commit();
-}
-
 absl::StatusOr<PhaseDocument> ReadDocument(const std::string& path) {
   FF_ASSIGN_OR_RETURN(const std::string text, cli::ReadInput(path));
   absl::StatusOr<PhaseDocument> document = ParsePhaseDocument(text);
@@ -237,12 +230,13 @@ void WriteText(const Runs& runs, const cli::Io& io, bool to_stderr,
 
 absl::Status WriteFiles(const Runs& runs, const std::string& title) {
   if (const std::string path = absl::GetFlag(FLAGS_html); !path.empty()) {
-    FF_RETURN_IF_ERROR(WriteFile(path, RenderPhasePage(runs.document, title)));
+    FF_RETURN_IF_ERROR(WriteOutputFile(cli::ResolvePath(path),
+                                       RenderPhasePage(runs.document, title)));
   }
   if (const std::string path = absl::GetFlag(FLAGS_trace_out); !path.empty()) {
     std::string trace;
     WritePhaseTrace(runs.document.samples.front(), title, &trace);
-    FF_RETURN_IF_ERROR(WriteFile(path, trace));
+    FF_RETURN_IF_ERROR(WriteOutputFile(cli::ResolvePath(path), trace));
   }
   return absl::OkStatus();
 }

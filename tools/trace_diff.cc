@@ -134,10 +134,7 @@ absl::StatusOr<DivergenceOptions> ReadThresholds() {
 }
 
 absl::Status WritePage(const Comparison& comparison, const std::string& path) {
-  FF_ASSIGN_OR_RETURN(OutputFile file,
-                      OutputFile::Create(cli::ResolvePath(path)));
-  FF_RETURN_IF_ERROR(file.Write(RenderHtml(comparison)));
-  return file.Commit();
+  return WriteOutputFile(cli::ResolvePath(path), RenderHtml(comparison));
 }
 
 void Write(const Comparison& comparison, cli::Io& io) {

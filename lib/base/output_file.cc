@@ -121,4 +121,11 @@ absl::Status OutputFile::Commit(bool sync) {
   return absl::OkStatus();
 }
 
+absl::Status WriteOutputFile(const std::string& path,
+                             absl::string_view contents) {
+  FF_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  FF_RETURN_IF_ERROR(file.Write(contents));
+  return file.Commit();
+}
+
 }  // namespace firstframe

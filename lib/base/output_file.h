@@ -52,6 +52,10 @@ class OutputFile {
   int fd_ = -1;
 };
 
+// Writes `contents` to `path`, whole or not at all: Create, Write, Commit.
+absl::Status WriteOutputFile(const std::string& path,
+                             absl::string_view contents);
+
 }  // namespace firstframe
 
 #endif  // LIB_BASE_OUTPUT_FILE_H_

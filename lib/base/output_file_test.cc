@@ -63,6 +63,19 @@ TEST(OutputFile, KeepsModeAndFollowsLinks) {
   EXPECT_EQ(info.st_mode & 0777, 0640u);
 }
 
+TEST(OutputFile, IsWrittenInOneCall) {
+  TempDir dir;
+  const std::string path = dir.Write("out.json", "old");
+  EXPECT_THAT(WriteOutputFile(path, "new"), IsOk());
+  EXPECT_EQ(ReadFile(path), "new");
+  EXPECT_EQ(FilesIn(dir), 1u);
+  EXPECT_THAT(WriteOutputFile(dir.File("no/out.json"), "new"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("out.json")));
+  EXPECT_THAT(
+      WriteOutputFile("/dev/full", "x"),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("/dev/full")));
+}
+
 TEST(OutputFile, MissingFolderIsAnErrorAtOnce) {
   TempDir dir;
   EXPECT_THAT(OutputFile::Create(dir.File("no/such/out.json")),

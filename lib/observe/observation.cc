@@ -42,9 +42,7 @@ class ScratchFolder {
   absl::StatusOr<std::string> Write(absl::string_view name,
                                     absl::string_view contents) const {
     const std::string path = absl::StrCat(path_, "/", name);
-    FF_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
-    FF_RETURN_IF_ERROR(file.Write(contents));
-    FF_RETURN_IF_ERROR(file.Commit());
+    FF_RETURN_IF_ERROR(WriteOutputFile(path, contents));
     return path;
   }
 

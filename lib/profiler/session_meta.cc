@@ -84,9 +84,7 @@ void Session::WriteMeta(bool finished) {
   json.EndArray();
   json.EndObject();
   text += "\n";
-  auto file = OutputFile::Create(absl::StrCat(stem_, ".meta.json"));
-  if (!file.ok() || !file->Write(text).ok()) return;
-  static_cast<void>(file->Commit());
+  static_cast<void>(WriteOutputFile(absl::StrCat(stem_, ".meta.json"), text));
 }
 
 }  // namespace firstframe

@@ -134,12 +134,6 @@ std::vector<Row> Rows(const TraceSummary& summary) {
   return rows;
 }
 
-absl::Status WriteWhole(const std::string& path, const std::string& text) {
-  FF_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
-  FF_RETURN_IF_ERROR(file.Write(text));
-  return file.Commit();
-}
-
 absl::Status WriteSummaries(const std::string& path_stem,
                             const TraceSummary& summary) {
   const std::vector<Row> rows = Rows(summary);
@@ -166,7 +160,7 @@ absl::Status WriteSummaries(const std::string& path_stem,
   absl::StrAppend(
       &text, rule, "\n",
       absl::StrFormat("Self CUDA time total: %.3fms\n", total * 1e-6));
-  FF_RETURN_IF_ERROR(WriteWhole(absl::StrCat(path_stem, ".txt"), text));
+  FF_RETURN_IF_ERROR(WriteOutputFile(absl::StrCat(path_stem, ".txt"), text));
 
   // FastVideo's keys; shapes are not known outside of PyTorch.
   std::string out;
@@ -183,7 +177,7 @@ absl::Status WriteSummaries(const std::string& path_stem,
   }
   json.EndArray();
   out += "\n";
-  return WriteWhole(absl::StrCat(path_stem, ".json"), out);
+  return WriteOutputFile(absl::StrCat(path_stem, ".json"), out);
 }
 
 }  // namespace

@@ -110,9 +110,7 @@ absl::Status ShardedSafetensorsWriter::Finish() {
     }
   }
   if (shards_.size() == 1) return absl::OkStatus();
-  FF_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(paths().back()));
-  FF_RETURN_IF_ERROR(file.Write(Index()));
-  return file.Commit();
+  return WriteOutputFile(paths().back(), Index());
 }
 
 std::vector<std::string> ShardedSafetensorsWriter::paths() const {

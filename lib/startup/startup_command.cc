@@ -33,12 +33,6 @@ namespace {
 
 bool IsInterrupted() { return cli::InterruptSignal() != 0; }
 
-absl::Status WriteWhole(const std::string& path, absl::string_view contents) {
-  FF_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
-  FF_RETURN_IF_ERROR(file.Write(contents));
-  return file.Commit();
-}
-
 // Writes the document in the forms that the command asks for. A trace holds one
 // run: the last.
 absl::Status WriteResults(const StartupCommand& command,
@@ -53,11 +47,11 @@ absl::Status WriteResults(const StartupCommand& command,
   if (!command.trace_out.empty() && !document.samples.empty()) {
     std::string trace;
     WritePhaseTrace(document.samples.back(), "vae_startup", &trace);
-    FF_RETURN_IF_ERROR(WriteWhole(command.trace_out, trace));
+    FF_RETURN_IF_ERROR(WriteOutputFile(command.trace_out, trace));
   }
   if (!command.html.empty()) {
-    FF_RETURN_IF_ERROR(
-        WriteWhole(command.html, RenderPhasePage(document, "vae_startup")));
+    FF_RETURN_IF_ERROR(WriteOutputFile(
+        command.html, RenderPhasePage(document, "vae_startup")));
   }
   return absl::OkStatus();
 }

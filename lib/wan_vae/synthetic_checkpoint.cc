@@ -126,9 +126,7 @@ absl::StatusOr<SyntheticResult> WriteSyntheticVae(
   FF_ASSIGN_OR_RETURN(SyntheticResult result,
                       Write(folder, kStem, sources, options));
   const std::string path = absl::StrCat(folder, "/config.json");
-  FF_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
-  FF_RETURN_IF_ERROR(file.Write(WanVaeConfigToJson(config)));
-  FF_RETURN_IF_ERROR(file.Commit());
+  FF_RETURN_IF_ERROR(WriteOutputFile(path, WanVaeConfigToJson(config)));
   result.paths.push_back(path);
   return result;
 }
