@@ -90,8 +90,13 @@ absl::StatusOr<LoadReport> CheckpointLoader::Load(
     const std::function<absl::Status()>& poll) {
   FF_RETURN_IF_ERROR(CheckGoOn(options_));
   LoadReport report;
+  const Clock& clock = MonotonicClock::Get();
+  const int64_t start = clock.NowNs();
   const ResidencyMap residency =
-      sources_.Probe(std::min(kProbeThreads, options_.transfer.cached_threads));
+      sources_.Probe(std::min(kProbeThreads, options_.transfer.cached_threads),
+                     ResidencyMap::Detail::kSample);
+  const int64_t probed = clock.NowNs();
+  report.probe_ns = probed - start;
   report.residency_before = residency.total();
   const PieceOptions piece_options = {
       .policy = options_.policy,
@@ -101,6 +106,7 @@ absl::StatusOr<LoadReport> CheckpointLoader::Load(
           options_.transfer.direct_slot_bytes - kDirectSlackBytes};
   ChosenPieces chosen =
       ChoosePieces(plan_, sources_, residency, ranges, piece_options);
+  report.choose_ns = clock.NowNs() - probed;
   FF_RETURN_IF_ERROR(PrepareRing(chosen.list));
 
   const PhaseTimer timer(options_, "transfer");

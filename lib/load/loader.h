@@ -69,7 +69,10 @@ struct LoadOptions {
 // What a load did, beside the tensors.
 struct LoadReport {
   TransferStats transfer;
+  // Of the pages looked at, one in 2 MiB (SampleResidency).
   Residency residency_before;
+  int64_t probe_ns = 0;   // finding that out
+  int64_t choose_ns = 0;  // cutting pieces, choosing their paths
   uint64_t tensor_bytes = 0;
   uint64_t ring_bytes = 0;
   bool ring_is_pinned = false;

@@ -33,6 +33,8 @@ struct CachestatResult {
   uint64_t recently_evicted;
 };
 
+constexpr uint64_t kSampleStep = 2 << 20;
+
 uint64_t PageSize() {
   static const uint64_t size = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   return size;
@@ -118,6 +120,27 @@ Residency ProbeResidency(const DataFile& file, uint64_t offset, uint64_t size,
         result.unknown_reason.empty() ? "" : "; ", result.unknown_reason);
   }
   return result;
+}
+
+Residency SampleResidency(const DataFile& file, uint64_t offset,
+                          uint64_t size) {
+  offset = std::min(offset, file.size_bytes());
+  size = std::min(size, file.size_bytes() - offset);
+  if (size <= kSampleStep) return ProbeResidency(file, offset, size);
+  Residency sampled;
+  sampled.method = "cachestat of 1 page in 2 MiB";
+  sampled.cached_pages = 0;
+  sampled.dirty_pages = 0;
+  for (uint64_t at = offset; at < offset + size; at += kSampleStep) {
+    Residency page = {.total_pages = 1};
+    if (Cachestat(file.fd(), at, 1, &page) != 0) {
+      return ProbeResidency(file, offset, size);
+    }
+    ++sampled.total_pages;
+    *sampled.cached_pages += *page.cached_pages;
+    *sampled.dirty_pages += *page.dirty_pages;
+  }
+  return sampled;
 }
 
 void AddResidency(const Residency& part, Residency* sum) {

@@ -50,6 +50,12 @@ inline Residency ProbeResidency(const DataFile& file) {
   return ProbeResidency(file, 0, file.size_bytes());
 }
 
+// Looks at one page of every 2 MiB of the range instead of counting them all:
+// 0.4 us a page, where a count of 4 KiB folios takes 6 us for 2 MiB. Pages
+// counts are those of the pages looked at, `method` says so. Ranges of at most
+// 2 MiB, and those that cachestat(2) does not answer for, are counted.
+Residency SampleResidency(const DataFile& file, uint64_t offset, uint64_t size);
+
 // Adds `part` to `*sum`; unknown plus anything is unknown.
 void AddResidency(const Residency& part, Residency* sum);
 

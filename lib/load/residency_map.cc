@@ -9,7 +9,8 @@ namespace {
 
 constexpr uint64_t kStretchBytes = 32 << 20;
 // Below this, starting a thread costs more than it saves.
-constexpr size_t kStretchesPerThread = 6;
+constexpr size_t kCountedStretchesPerThread = 6;
+constexpr size_t kSampledStretchesPerThread = 24;
 
 ResidencyMap::State StateFrom(const Residency& residency) {
   if (!residency.cached_pages) return ResidencyMap::State::kUnknown;
@@ -22,8 +23,9 @@ ResidencyMap::State StateFrom(const Residency& residency) {
 
 }  // namespace
 
-ResidencyMap::ResidencyMap(absl::Span<const DataFile* const> files,
-                           int threads) {
+ResidencyMap::ResidencyMap(absl::Span<const DataFile* const> files, int threads,
+                           Detail detail) {
+  const bool samples = detail == Detail::kSample;
   struct Job {
     size_t file;
     uint64_t begin;
@@ -39,11 +41,15 @@ ResidencyMap::ResidencyMap(absl::Span<const DataFile* const> files,
   const auto run = [&] {
     for (size_t i = next.fetch_add(1); i < jobs.size(); i = next.fetch_add(1)) {
       Job& job = jobs[i];
-      job.result = ProbeResidency(*files[job.file], job.begin, kStretchBytes);
+      const DataFile& file = *files[job.file];
+      job.result = samples ? SampleResidency(file, job.begin, kStretchBytes)
+                           : ProbeResidency(file, job.begin, kStretchBytes);
     }
   };
   std::vector<std::thread> helpers;
-  const int most = static_cast<int>(jobs.size() / kStretchesPerThread);
+  const int most =
+      static_cast<int>(jobs.size() / (samples ? kSampledStretchesPerThread
+                                              : kCountedStretchesPerThread));
   for (int t = 1; t < std::min(threads, most); ++t) helpers.emplace_back(run);
   run();
   for (std::thread& helper : helpers) helper.join();

@@ -18,8 +18,12 @@ namespace firstframe {
 
 class ResidencyMap {
  public:
+  // kCount counts every page, kSample looks at one in 2 MiB (SampleResidency).
+  enum class Detail { kCount, kSample };
+
   // Probes every file, with up to `threads` threads for large ones.
-  ResidencyMap(absl::Span<const DataFile* const> files, int threads);
+  ResidencyMap(absl::Span<const DataFile* const> files, int threads,
+               Detail detail = Detail::kCount);
 
   // All files together.
   const Residency& total() const { return total_; }

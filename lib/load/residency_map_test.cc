@@ -32,6 +32,11 @@ TEST(ResidencyMap, SumsAndStretchesAgreeWithOneProbe) {
   EXPECT_EQ(warm.total().fraction(), 1.0);
   EXPECT_EQ(warm.StateOf(0, 0, 70 << 20), State::kIn);
 
+  const ResidencyMap sampled(files, 4, ResidencyMap::Detail::kSample);
+  EXPECT_EQ(sampled.total().fraction(), 1.0);
+  EXPECT_LE(sampled.total().total_pages, 35u + 256u);
+  EXPECT_EQ(sampled.StateOf(0, 0, 70 << 20), State::kIn);
+
   ASSERT_THAT(EvictFromPageCache(large), IsOk());
   if (ProbeResidency(large).fraction() != 0.0) GTEST_SKIP() << "not evicted";
   // Without readahead one page comes back, in the middle stretch.
@@ -45,6 +50,10 @@ TEST(ResidencyMap, SumsAndStretchesAgreeWithOneProbe) {
   EXPECT_EQ(mixed.StateOf(0, 0, 40 << 20), State::kMixed);
   EXPECT_EQ(mixed.StateOf(0, 65 << 20, 70 << 20), State::kOut);
   EXPECT_EQ(mixed.StateOf(1, 0, 0), State::kIn);
+  // The page that is in is one of those a sample looks at.
+  const ResidencyMap found(files, 4, ResidencyMap::Detail::kSample);
+  EXPECT_EQ(found.StateOf(0, 33 << 20, 34 << 20), State::kMixed);
+  EXPECT_EQ(found.StateOf(0, 65 << 20, 70 << 20), State::kOut);
 }
 
 TEST(ResidencyMap, NoFilesAtAll) {

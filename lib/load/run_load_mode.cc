@@ -18,6 +18,13 @@ double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 void Keep(const GroupLoadReport& report, LoadSample* sample) {
   const TransferStats& stats = report.load.transfer;
+  sample->probe_s = Seconds(report.load.probe_ns);
+  sample->choose_s = Seconds(report.load.choose_ns);
+  sample->start_s = Seconds(stats.start_ns);
+  if (stats.first_copy_ns > 0) {
+    sample->fill_s = Seconds(stats.first_copy_ns - stats.start_ns);
+    sample->drain_s = Seconds(stats.wall_ns - stats.last_copy_ns);
+  }
   sample->read_s = Seconds(stats.read_busy_ns);
   sample->copy_wait_s = Seconds(stats.copy_wait_ns);
   sample->h2d_s = stats.first_copy_ns > 0

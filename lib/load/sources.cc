@@ -77,10 +77,11 @@ class Chooser {
 
 }  // namespace
 
-ResidencyMap OpenedSources::Probe(int threads) const {
+ResidencyMap OpenedSources::Probe(int threads,
+                                  ResidencyMap::Detail detail) const {
   std::vector<const DataFile*> all;
   for (const OpenedFile& file : files) all.push_back(&file.buffered);
-  return ResidencyMap(all, threads);
+  return ResidencyMap(all, threads, detail);
 }
 
 absl::Status OpenedSources::CheckUnchanged() const {

@@ -40,7 +40,8 @@ struct OpenedSources {
   std::vector<OpenedFile> files;  // as LoadPlan::paths
 
   // What the page cache holds of the files now.
-  ResidencyMap Probe(int threads) const;
+  ResidencyMap Probe(int threads, ResidencyMap::Detail detail =
+                                      ResidencyMap::Detail::kCount) const;
   Residency ProbeAll() const { return Probe(kProbeThreads).total(); }
   // OK when no file changed since it was opened.
   absl::Status CheckUnchanged() const;

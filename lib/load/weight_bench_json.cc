@@ -56,6 +56,11 @@ void WriteSample(const WeightBenchResult& result, const ModeResult& mode,
   json->Key("allocate_s").Double(sample.allocate_s);
   json->Key("pin_s").Double(sample.pin_s);
   json->Key("init_s").Double(result.context_s + result.group_s);
+  json->Key("probe_s").Double(sample.probe_s);
+  json->Key("choose_s").Double(sample.choose_s);
+  json->Key("start_s").Double(sample.start_s);
+  json->Key("fill_s").Double(sample.fill_s);
+  json->Key("drain_s").Double(sample.drain_s);
   json->Key("read_s").Double(sample.read_s);
   json->Key("copy_wait_s").Double(sample.copy_wait_s);
   json->Key("h2d_s").Double(sample.h2d_s);

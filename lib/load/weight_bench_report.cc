@@ -51,6 +51,32 @@ void WriteTable(const WeightBenchResult& result, std::ostream& out) {
   }
 }
 
+// Where the time of each parallel mode's best load went. Reads overlap copies:
+// the last two columns are parts of the others.
+void WritePhases(const WeightBenchResult& result, std::ostream& out) {
+  bool has_head = false;
+  for (const ModeResult& mode : result.modes) {
+    if (mode.samples.empty()) continue;
+    const LoadSample& best = *std::min_element(
+        mode.samples.begin(), mode.samples.end(),
+        [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+    if (best.threads < 2 || best.start_s == 0) continue;
+    if (!has_head) {
+      out << absl::StrFormat("\n%-24s %7s %7s %7s %7s %7s %7s %9s %9s\n",
+                             "rank 0's best load, ms", "probe", "choose",
+                             "start", "fill", "drain", "total", "reading",
+                             "waiting");
+      has_head = true;
+    }
+    out << absl::StrFormat(
+        "%-24s %7.2f %7.2f %7.2f %7.2f %7.2f %7.2f %9.2f %9.2f\n",
+        std::string(GetLoadModeInfo(mode.mode).name), best.probe_s * 1e3,
+        best.choose_s * 1e3, best.start_s * 1e3, best.fill_s * 1e3,
+        best.drain_s * 1e3, best.seconds * 1e3, best.read_s * 1e3,
+        best.copy_wait_s * 1e3);
+  }
+}
+
 // Everything that deserves a line below the table.
 void WriteNotes(const WeightBenchResult& result, std::ostream& out) {
   for (const ModeResult& mode : result.modes) {
@@ -166,6 +192,7 @@ void WriteWeightBenchText(const WeightBenchResult& result,
       "%.3f s, pinning at most %.4f s\n\n",
       result.plan_s, result.context_s, result.group_s, pin_s);
   WriteTable(result, out);
+  WritePhases(result, out);
   WriteLimits(result, out);
   WriteNotes(result, out);
 }

@@ -51,6 +51,11 @@ struct LoadSample {
   double plan_s = 0;
   double allocate_s = 0;  // of the arena, when this sample had to
   double pin_s = 0;       // of the ring or the mapping, when this sample had to
+  double probe_s = 0;     // page cache looked at
+  double choose_s = 0;    // pieces cut, their paths chosen
+  double start_s = 0;     // streams, events and threads, to the first read
+  double fill_s = 0;      // first read begun to the first copy enqueued
+  double drain_s = 0;     // last copy enqueued to the last complete
   double read_s = 0;      // reading threads' mean busy time
   double h2d_s = 0;       // first copy enqueued to the last complete
   double copy_wait_s = 0;  // reading threads' mean wait for a free slot
