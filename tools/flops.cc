@@ -11,21 +11,21 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "lib/base/json_document.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/status_macros.h"
-#include "lib/base/version.h"
 #include "lib/cli/input.h"
 #include "lib/cli/tool.h"
 #include "lib/cuda/dynamic_library.h"
 #include "lib/cuda/runtime.h"
 #include "lib/flops/device_peaks.h"
 #include "lib/flops/flops_report.h"
-#include "lib/flops/known_models.h"
+#include "lib/flops/flops_tables.h"
 #include "lib/flops/measured_peak.h"
+#include "lib/flops/measured_peak_text.h"
 #include "lib/flops/model_loader.h"
+#include "lib/flops/peak_choice.h"
 
 ABSL_FLAG(int64_t, frames, 81, "{N} Frames of the video.");
 ABSL_FLAG(int64_t, height, 480, "{PIXELS} Height of the video.");
@@ -73,7 +73,9 @@ ABSL_FLAG(double, peak_tflops, 0,
 ABSL_FLAG(bool, list, false, "List the models that are known by name.");
 ABSL_FLAG(bool, measure, false,
           "Measure what this machine's device reaches, through cuBLAS. With a "
-          "MODEL, its bf16 or --math rate becomes the peak.");
+          "MODEL, its rate for --math becomes the peak.");
+ABSL_FLAG(int64_t, measure_size, 8192,
+          "{N} With --measure: rows and columns of the matrices.");
 ABSL_FLAG(bool, peaks, false, "List the devices whose peaks are known.");
 
 namespace firstframe {
@@ -106,7 +108,7 @@ cli::Tool Describe() {
         "teacher_forwards", "critic_forwards", "critic_updates"}},
       {"VAE", {"vae", "vae_tile", "vae_stride"}},
       {"Utilisation", {"time_ms", "device_name", "math", "peak_tflops"}},
-      {"Tables", {"list", "peaks", "measure"}}};
+      {"Tables", {"list", "peaks", "measure", "measure_size"}}};
   tool.choices = {{"train", {"none", "full", "lora"}},
                   {"checkpointing", {"none", "full", "selective"}},
                   {"vae", {"decode", "encode"}},
@@ -157,37 +159,16 @@ RunOptions RunFromFlags() {
   return run;
 }
 
-// Finds the peak, or the reason why there is none.
-void SetPeak(FlopsRequest& request) {
-  request.peak_reason = "no --device_name and no --peak_tflops";
-  const std::string name = absl::GetFlag(FLAGS_device_name);
-  if (!name.empty()) {
-    const auto device = FindDevicePeak(BuiltinDevicePeaks(), name);
-    request.peak_reason = std::string(device.status().message());
-    if (device.ok()) {
-      request.device = *device;
-      const auto rate = PeakTflops(*device, request.math);
-      request.peak_reason = std::string(rate.status().message());
-      if (rate.ok()) {
-        request.peak_tflops = *rate;
-        request.peak_reason =
-            absl::StrCat(device->board(), ", ", MathTypeName(request.math),
-                         " dense, ", device->source());
-      }
-    }
+const char* OrEmpty(const char* text) { return text != nullptr ? text : ""; }
+
+absl::StatusOr<PeakChoice> PeakFromFlags(MathType math) {
+  PeakWish wish;
+  wish.device_name = absl::GetFlag(FLAGS_device_name);
+  if (cli::WasGiven("peak_tflops")) {
+    wish.flag_tflops = absl::GetFlag(FLAGS_peak_tflops);
   }
-  // The environment variable is the default of the flag that wins over it.
-  const char* variable = std::getenv("VIDEOX_PERF_PEAK_TFLOPS");
-  double peak = absl::GetFlag(FLAGS_peak_tflops);
-  std::string reason = "--peak_tflops";
-  if (!cli::WasGiven("peak_tflops") && variable != nullptr &&
-      absl::SimpleAtod(variable, &peak)) {
-    reason = "VIDEOX_PERF_PEAK_TFLOPS";
-  }
-  if (peak > 0) {
-    request.peak_tflops = peak;
-    request.peak_reason = reason;
-  }
+  wish.variable = OrEmpty(std::getenv("VIDEOX_PERF_PEAK_TFLOPS"));
+  return ChoosePeak(wish, math, BuiltinDevicePeaks());
 }
 
 absl::StatusOr<FlopsRequest> RequestFromFlags() {
@@ -211,171 +192,66 @@ absl::StatusOr<FlopsRequest> RequestFromFlags() {
       return cli::UsageError("--time_ms must be positive");
     }
   }
-  SetPeak(request);
+  FF_ASSIGN_OR_RETURN(request.peak, PeakFromFlags(request.math));
   return request;
 }
 
-void BeginDocument(JsonWriter& json) {
-  const BuildInfo build = GetBuildInfo();
-  json.BeginObject();
-  json.Key("schema").BeginObject();
-  json.Key("name").String("firstframe.flops");
-  json.Key("version").Int(1);
-  json.EndObject();
-  json.Key("tool").BeginObject();
-  json.Key("name").String("flops");
-  json.Key("version").String(build.version);
-  json.Key("commit").String(build.commit);
-  json.EndObject();
-}
-
-void ListModels(cli::Io& io) {
+// Writes a document whose members `write` writes.
+template <typename Write>
+void WriteDocument(const Write& write, cli::Io& io) {
   std::string text;
   JsonWriter json(&text, JsonWriter::Style::kPretty);
-  BeginDocument(json);
-  json.Key("models").BeginArray();
-  for (const std::string& name : KnownModelNames()) {
-    const ModelDescription model = *KnownModel(name);
-    const int64_t params = model.compat ? model.compat->params : 0;
-    if (io.format == cli::Format::kText) {
-      io.out << absl::StrFormat("%-20s %-32s", name, model.class_name);
-      if (params > 0) io.out << absl::StrFormat(" %14d parameters", params);
-      io.out << '\n';
-    }
-    json.BeginObject();
-    json.Key("name").String(name);
-    json.Key("class").String(model.class_name);
-    json.Key("params");
-    params > 0 ? json.Int(params) : json.Null();
-    json.EndObject();
-  }
-  json.EndArray();
-  json.EndObject();
-  if (io.format == cli::Format::kJson) io.out << text << '\n';
-}
-
-std::string Rate(double rate) {
-  return rate > 0 ? absl::StrFormat("%g", rate) : "-";
-}
-
-void ListPeaks(cli::Io& io) {
-  std::string text;
-  JsonWriter json(&text, JsonWriter::Style::kPretty);
-  BeginDocument(json);
-  json.Key("devices").BeginArray();
-  if (io.format == cli::Format::kText) {
-    io.out
-        << "board                      fp32    tf32    bf16     fp8    GB/s  "
-           "source\n";
-  }
-  const auto rate = [&json](const char* key, double value) {
-    json.Key(key);
-    value > 0 ? json.Double(value) : json.Null();
-  };
-  for (const DevicePeak& device : BuiltinDevicePeaks().device()) {
-    if (io.format == cli::Format::kText) {
-      io.out << absl::StrFormat(
-          "%-23s %7s %7s %7s %7s %7s  %s (%s)\n", device.board(),
-          Rate(device.fp32_tflops()), Rate(device.tf32_tflops()),
-          Rate(device.bf16_tflops()), Rate(device.fp8_tflops()),
-          Rate(device.memory_gb_per_s()), device.source(), device.date());
-    }
-    json.BeginObject();
-    json.Key("board").String(device.board());
-    json.Key("names").BeginArray();
-    for (const std::string& name : device.name()) json.String(name);
-    json.EndArray();
-    rate("fp32_tflops", device.fp32_tflops());
-    rate("tf32_tflops", device.tf32_tflops());
-    rate("bf16_tflops", device.bf16_tflops());
-    rate("fp8_tflops", device.fp8_tflops());
-    rate("memory_gb_per_s", device.memory_gb_per_s());
-    json.Key("source").String(device.source());
-    json.Key("date").String(device.date());
-    json.Key("note").String(device.note());
-    json.EndObject();
-  }
-  json.EndArray();
-  json.EndObject();
-  if (io.format == cli::Format::kJson) io.out << text << '\n';
-}
-
-const char* OrEmpty(const char* text) { return text != nullptr ? text : ""; }
-
-absl::StatusOr<MeasuredPeak> Measure() {
-  const cuda::LibrarySearch search = cuda::MakeLibrarySearch(
-      OrEmpty(std::getenv("VIRTUAL_ENV")), OrEmpty(std::getenv("CONDA_PREFIX")),
-      OrEmpty(std::getenv("PATH")));
-  return MeasurePeak(cuda::GetRuntime(), search);
-}
-
-// The table's rate for the device that was measured, if it has one.
-std::optional<double> Datasheet(const MeasuredPeak& peak, MathType math) {
-  const auto device = FindDevicePeak(BuiltinDevicePeaks(), peak.device_name);
-  if (!device.ok()) return std::nullopt;
-  const auto rate = PeakTflops(*device, math);
-  if (!rate.ok()) return std::nullopt;
-  return *rate;
-}
-
-void WriteMeasured(const MeasuredPeak& peak, cli::Io& io) {
-  if (io.format == cli::Format::kText) {
-    io.out << absl::StrFormat("%s, products of %d x %d\n", peak.device_name,
-                              peak.size, peak.size);
-    io.out << "math        best   median  datasheet  of it  TFLOPS\n";
-    for (const MeasuredRate& rate : peak.rates) {
-      const auto sheet = Datasheet(peak, rate.math);
-      io.out << absl::StrFormat(
-          "%-6s %9.1f %8.1f %10s %6s\n", MathTypeName(rate.math),
-          rate.best_tflops, rate.median_tflops, sheet ? Rate(*sheet) : "-",
-          sheet ? absl::StrFormat("%.1f%%", rate.best_tflops / *sheet * 100)
-                : "-");
-    }
-    io.out << absl::StrFormat(
-        "copy   %9.1f GB/s, read and written\nevents saw %.4f s of %.4f s on "
-        "the "
-        "host clock\n",
-        peak.copy_gb_per_s, peak.event_s, peak.wall_s);
-    return;
-  }
-  std::string text;
-  JsonWriter json(&text, JsonWriter::Style::kPretty);
-  BeginDocument(json);
-  json.Key("device").String(peak.device_name);
-  json.Key("matrix_size").Int(peak.size);
-  json.Key("samples").BeginArray();
-  for (const MeasuredRate& rate : peak.rates) {
-    json.BeginObject();
-    json.Key("math").String(MathTypeName(rate.math));
-    json.Key("samples_tflops").BeginArray();
-    for (const double sample : rate.samples_tflops) json.Double(sample);
-    json.EndArray();
-    json.Key("best_tflops").Double(rate.best_tflops);
-    json.Key("median_tflops").Double(rate.median_tflops);
-    json.Key("datasheet_tflops").OptionalDouble(Datasheet(peak, rate.math));
-    json.EndObject();
-  }
-  json.EndArray();
-  json.Key("copy_gb_per_s").Double(peak.copy_gb_per_s);
-  json.Key("event_s").Double(peak.event_s);
-  json.Key("wall_s").Double(peak.wall_s);
+  BeginJsonDocument("flops", 1, json);
+  write(json);
   json.EndObject();
   io.out << text << '\n';
 }
 
+void ListModels(cli::Io& io) {
+  if (io.format == cli::Format::kText) {
+    WriteKnownModelsText(io.out);
+  } else {
+    WriteDocument(WriteKnownModelsJson, io);
+  }
+}
+
+void ListPeaks(cli::Io& io) {
+  const DevicePeaks& peaks = BuiltinDevicePeaks();
+  if (io.format == cli::Format::kText) {
+    WritePeaksText(peaks, io.out);
+  } else {
+    WriteDocument([&](JsonWriter& json) { WritePeaksJson(peaks, json); }, io);
+  }
+}
+
+absl::StatusOr<MeasuredPeak> Measure(MeasureOptions options) {
+  const cuda::LibrarySearch search = cuda::MakeLibrarySearch(
+      OrEmpty(std::getenv("VIRTUAL_ENV")), OrEmpty(std::getenv("CONDA_PREFIX")),
+      OrEmpty(std::getenv("PATH")));
+  options.size = absl::GetFlag(FLAGS_measure_size);
+  return MeasurePeak(cuda::GetRuntime(), search, options);
+}
+
+void WriteMeasured(const MeasuredPeak& peak, cli::Io& io) {
+  const DevicePeaks& peaks = BuiltinDevicePeaks();
+  if (io.format == cli::Format::kText) {
+    WriteMeasuredPeakText(peak, peaks, io.out);
+  } else {
+    WriteDocument(
+        [&](JsonWriter& json) { WriteMeasuredPeakJson(peak, peaks, json); },
+        io);
+  }
+}
+
 // Puts the measured rate in the place of the datasheet's.
 absl::Status UseMeasuredPeak(FlopsRequest& request) {
-  FF_ASSIGN_OR_RETURN(const MeasuredPeak peak, Measure());
-  for (const MeasuredRate& rate : peak.rates) {
-    if (rate.math != request.math) continue;
-    request.peak_tflops = rate.best_tflops;
-    request.peak_reason =
-        absl::StrCat("measured on ", peak.device_name, " with cuBLAS, ",
-                     MathTypeName(rate.math));
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(absl::StrCat(
-      "--measure has no ", MathTypeName(request.math), " product"));
+  FF_ASSIGN_OR_RETURN(const MeasuredPeak measured,
+                      Measure({.math = {request.math}}));
+  FF_ASSIGN_OR_RETURN(request.peak.tflops, BestTflops(measured, request.math));
+  request.peak.reason =
+      absl::StrCat("measured on ", measured.device_name, " with cuBLAS, ",
+                   MathTypeName(request.math));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
@@ -389,7 +265,7 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   }
   const bool measures = absl::GetFlag(FLAGS_measure);
   if (measures && arguments.empty()) {
-    FF_ASSIGN_OR_RETURN(const MeasuredPeak peak, Measure());
+    FF_ASSIGN_OR_RETURN(const MeasuredPeak peak, Measure({}));
     WriteMeasured(peak, io);
     return cli::Exit::kOk;
   }
@@ -415,12 +291,7 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
     WriteFlopsText(report, io.out);
     return cli::Exit::kOk;
   }
-  std::string text;
-  JsonWriter json(&text, JsonWriter::Style::kPretty);
-  BeginDocument(json);
-  WriteFlopsJson(report, json);
-  json.EndObject();
-  io.out << text << '\n';
+  WriteDocument([&](JsonWriter& json) { WriteFlopsJson(report, json); }, io);
   return cli::Exit::kOk;
 }
 

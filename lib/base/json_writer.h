@@ -56,6 +56,10 @@ class JsonWriter {
   // Writes null when `value` is not finite.
   JsonWriter& Double(double value);
   JsonWriter& OptionalDouble(std::optional<double> value);
+  // Writes null for an empty string.
+  JsonWriter& StringOrNull(absl::string_view value) {
+    return value.empty() ? Null() : String(value);
+  }
 
   // Writes `json`, which must be one valid JSON value, as it is.
   JsonWriter& Raw(absl::string_view json);

@@ -55,6 +55,16 @@ TEST(JsonWriter, NumbersReadBackExactly) {
             "null,null,null,null,2.5]");
 }
 
+TEST(JsonWriter, StringOrNull) {
+  std::string out;
+  JsonWriter json(&out);
+  json.BeginObject();
+  json.Key("a").StringOrNull("");
+  json.Key("b").StringOrNull("x");
+  json.EndObject();
+  EXPECT_EQ(out, R"({"a":null,"b":"x"})");
+}
+
 TEST(JsonWriter, NestsObjectsAndArrays) {
   std::string out;
   JsonWriter json(&out);

@@ -19,6 +19,7 @@ inline constexpr absl::string_view kNcclFiles[] = {"libnccl.so.2"};
 inline constexpr absl::string_view kCuptiFiles[] = {"libcupti.so.13",
                                                     "libcupti.so.12"};
 inline constexpr absl::string_view kCufileFiles[] = {"libcufile.so.0"};
+inline constexpr absl::string_view kNvmlFiles[] = {"libnvidia-ml.so.1"};
 
 }  // namespace known_libraries_internal
 
@@ -42,6 +43,8 @@ inline constexpr LibrarySpec kCupti = {"CUPTI",
 inline constexpr LibrarySpec kCufile = {"cuFile",
                                         known_libraries_internal::kCufileFiles,
                                         "libcufile-13-0", "nvidia-cufile"};
+inline constexpr LibrarySpec kNvml = {
+    "NVML", known_libraries_internal::kNvmlFiles, "libnvidia-ml1", ""};
 
 }  // namespace firstframe::cuda
 

@@ -129,7 +129,7 @@ absl::StatusOr<FlopsReport> BuildFlopsReport(
   if (request.time_ms) {
     FF_ASSIGN_OR_RETURN(report.utilization,
                         ComputeUtilization(report.total, *request.time_ms / 1e3,
-                                           request.peak_tflops));
+                                           request.peak.tflops));
   }
   return report;
 }

@@ -15,6 +15,7 @@
 #include "lib/flops/architecture_reader.h"
 #include "lib/flops/device_peaks.h"
 #include "lib/flops/operator_cost.h"
+#include "lib/flops/peak_choice.h"
 #include "lib/flops/run_cost.h"
 #include "lib/flops/video_size.h"
 
@@ -30,10 +31,8 @@ struct FlopsRequest {
   VaeTiling tiling;
   bool encodes = false;  // price the VAE's encoder instead of its decoder
   MathType math = MathType::kBf16;
-  std::optional<DevicePeak> device;
-  std::optional<double> peak_tflops;  // of one device, in `math`
-  std::string peak_reason;            // why there is none, or where it is from
-  std::optional<double> time_ms;      // measured, of the run
+  PeakChoice peak;                // for `math`
+  std::optional<double> time_ms;  // measured, of the run
 };
 
 // One component of the run.

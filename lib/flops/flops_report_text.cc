@@ -72,12 +72,12 @@ void WriteUtilization(const FlopsReport& report, std::ostream& out) {
   out << absl::StrFormat("  measured             %.6g ms -> %.4g TFLOPS\n",
                          *request.time_ms, use.tflops);
   if (!use.mfu) {
-    out << "  MFU                  n/a: " << request.peak_reason << '\n';
+    out << "  MFU                  n/a: " << request.peak.reason << '\n';
     return;
   }
   const std::string over = absl::StrFormat(
       "(%.6g s x %g TFLOPS x %d device%s)", *request.time_ms / 1e3,
-      *request.peak_tflops, report.total.devices,
+      *request.peak.tflops, report.total.devices,
       report.total.devices == 1 ? "" : "s");
   const std::pair<const char*, double> rows[] = {
       {"MFU", *use.mfu},
@@ -94,19 +94,19 @@ void WriteUtilization(const FlopsReport& report, std::ostream& out) {
            "past "
            "its datasheet\n";
   }
-  out << "  peak from            " << request.peak_reason << '\n';
+  out << "  peak from            " << request.peak.reason << '\n';
 }
 
 void WriteRoofline(const FlopsReport& report, std::ostream& out) {
   const FlopsRequest& request = report.request;
-  if (!request.device || !request.peak_tflops ||
-      request.device->memory_gb_per_s() <= 0) {
+  if (!request.peak.device || !request.peak.tflops ||
+      request.peak.device->memory_gb_per_s() <= 0) {
     return;
   }
   for (const ComponentCost& component : report.components) {
     const Roofline roofline = ComputeRoofline(
-        component.forward, MathTypeBytes(request.math), *request.peak_tflops,
-        request.device->memory_gb_per_s());
+        component.forward, MathTypeBytes(request.math), *request.peak.tflops,
+        request.peak.device->memory_gb_per_s());
     out << absl::StrFormat(
         "  roofline             %s: %.4g FLOPs/byte, ridge %.4g: %s bound; "
         "one call at least %.4g ms\n",
@@ -177,9 +177,9 @@ void WriteFlopsJson(const FlopsReport& report, JsonWriter& json) {
   json.Key("devices").Int(report.total.devices);
   json.Key("math").String(MathTypeName(request.math));
   json.Key("device");
-  request.device ? json.String(request.device->board()) : json.Null();
-  json.Key("peak_tflops").OptionalDouble(request.peak_tflops);
-  json.Key("peak_reason").String(request.peak_reason);
+  request.peak.device ? json.String(request.peak.device->board()) : json.Null();
+  json.Key("peak_tflops").OptionalDouble(request.peak.tflops);
+  json.Key("peak_reason").String(request.peak.reason);
   json.Key("time_ms").OptionalDouble(request.time_ms);
   json.EndObject();
   json.Key("components").BeginArray();

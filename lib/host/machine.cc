@@ -59,14 +59,6 @@ double CgroupCpus(const std::string& root) {
   return quota / period;
 }
 
-void StringOrNull(const std::string& value, JsonWriter& json) {
-  if (value.empty()) {
-    json.Null();
-  } else {
-    json.String(value);
-  }
-}
-
 }  // namespace
 
 Machine ReadMachine(const std::string& root) {
@@ -95,12 +87,9 @@ Machine ReadMachine(const std::string& root) {
 
 void WriteJson(const Machine& machine, JsonWriter& json) {
   json.BeginObject();
-  json.Key("operating_system");
-  StringOrNull(machine.operating_system, json);
-  json.Key("kernel");
-  StringOrNull(machine.kernel, json);
-  json.Key("cpu_model");
-  StringOrNull(machine.cpu_model, json);
+  json.Key("operating_system").StringOrNull(machine.operating_system);
+  json.Key("kernel").StringOrNull(machine.kernel);
+  json.Key("cpu_model").StringOrNull(machine.cpu_model);
   json.Key("logical_cpus").Int(machine.logical_cpus);
   json.Key("usable_cpus").Int(machine.usable_cpus);
   json.Key("cgroup_cpus");
@@ -110,8 +99,7 @@ void WriteJson(const Machine& machine, JsonWriter& json) {
     json.Null();
   }
   json.Key("memory_bytes").Int(machine.memory_bytes);
-  json.Key("cpu_frequency_governor");
-  StringOrNull(machine.governor, json);
+  json.Key("cpu_frequency_governor").StringOrNull(machine.governor);
   json.Key("is_virtual").Bool(machine.is_virtual);
   json.EndObject();
 }

@@ -3,14 +3,6 @@
 namespace firstframe {
 namespace {
 
-void StringOrNull(const std::string& value, JsonWriter& json) {
-  if (value.empty()) {
-    json.Null();
-  } else {
-    json.String(value);
-  }
-}
-
 void IntOrNull(const std::optional<int64_t>& value, JsonWriter& json) {
   if (value) {
     json.Int(*value);
@@ -35,8 +27,7 @@ void WriteCheckpoint(const CheckpointFacts& checkpoint, JsonWriter& json) {
   json.Key("size_bytes").Int(checkpoint.size_bytes);
   json.Key("tensors").Int(checkpoint.tensors);
   json.Key("parameters").Int(checkpoint.parameters);
-  json.Key("fingerprint_sha256");
-  StringOrNull(checkpoint.fingerprint, json);
+  json.Key("fingerprint_sha256").StringOrNull(checkpoint.fingerprint);
   json.Key("fingerprint_covers")
       .String("configuration, file names, sizes, headers");
   json.EndObject();
@@ -48,8 +39,7 @@ void WriteCache(const CacheFacts& cache, JsonWriter& json) {
   json.Key("resident_before").OptionalDouble(cache.resident_before);
   json.Key("resident_after").OptionalDouble(cache.resident_after);
   json.Key("method").String(cache.method);
-  json.Key("unknown_reason");
-  StringOrNull(cache.unknown_reason, json);
+  json.Key("unknown_reason").StringOrNull(cache.unknown_reason);
   json.EndObject();
 }
 
@@ -65,8 +55,7 @@ void WriteRendezvous(const std::optional<RendezvousFacts>& rendezvous,
   json.Key("port").Int(rendezvous->port);
   json.Key("rank").Int(rendezvous->rank);
   json.Key("world_size").Int(rendezvous->world_size);
-  json.Key("transport");
-  StringOrNull(rendezvous->transport, json);
+  json.Key("transport").StringOrNull(rendezvous->transport);
   json.EndObject();
 }
 
@@ -136,12 +125,11 @@ void WriteContextJson(const StartupContext& context,
   json.Key("runtime").BeginObject();
   for (const auto& [name, version] : context.runtime) {
     json.Key(name);
-    StringOrNull(version, json);
+    json.StringOrNull(version);
   }
   json.EndObject();
   json.Key("device").String(context.device);
-  json.Key("device_name");
-  StringOrNull(context.device_name, json);
+  json.Key("device_name").StringOrNull(context.device_name);
   json.Key("math").String(context.math);
   json.Key("threads").Int(context.threads);
   json.Key("synchronize").Bool(context.synchronize);
@@ -156,8 +144,7 @@ void WriteContextJson(const StartupContext& context,
 void WriteFactsJson(const StartupSample& sample, JsonWriter& json) {
   json.BeginObject();
   json.Key("status").String(sample.error.empty() ? "ok" : "error");
-  json.Key("error");
-  StringOrNull(sample.error, json);
+  json.Key("error").StringOrNull(sample.error);
   json.Key("process_wall_ns").Int(sample.process_wall_ns);
   json.Key("exec").BeginObject();
   json.Key("is_exact").Bool(sample.start && sample.start->is_exact);
