@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/status_macros.h"
-#include "lib/load/memory_budget.h"
 #include "lib/timing/clock.h"
 
 namespace firstframe {
@@ -25,8 +24,7 @@ PinnedRegion PinnedRegion::Pin(std::byte* data, uint64_t size_bytes,
     region.note_ = "not pinned: not asked for";
     return region;
   }
-  const uint64_t budget =
-      std::min(options.budget_bytes, ReadMemoryBudget().PinnableBytes());
+  const uint64_t budget = options.budget_bytes;
   uint64_t end = size_bytes;
   if (budget < size_bytes) {
     end = budget / kPieceStep * kPieceStep;
@@ -52,10 +50,19 @@ PinnedRegion PinnedRegion::Pin(std::byte* data, uint64_t size_bytes,
 }
 
 absl::StatusOr<PinnedArena> PinnedArena::Create(uint64_t size_bytes,
-                                                int threads) {
+                                                int threads,
+                                                const MemoryBudget& budget) {
+  // Not so for MemAvailable, which may grow: virtual machines add memory when
+  // it is touched.
+  if (size_bytes > budget.cgroup_headroom_bytes.value_or(size_bytes)) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "found ", *budget.cgroup_headroom_bytes, " bytes left of the limit in ",
+        budget.cgroup, ", expected ", size_bytes, " for the host copy"));
+  }
   const Clock& clock = MonotonicClock::Get();
   const int64_t start = clock.NowNs();
   PinnedArena arena;
+  arena.pinnable_bytes_ = budget.PinnableBytes();
   FF_ASSIGN_OR_RETURN(arena.arena_, HostArena::Allocate(size_bytes));
   arena.arena_.Populate(threads);
   arena.populate_ns_ = clock.NowNs() - start;
@@ -66,8 +73,10 @@ void PinnedArena::Pin(const PinOptions& options, cuda::Runtime& runtime) {
   const Clock& clock = MonotonicClock::Get();
   const int64_t start = clock.NowNs();
   region_ = PinnedRegion();  // what was pinned before must go first
+  PinOptions bounded = options;
+  bounded.budget_bytes = std::min(options.budget_bytes, pinnable_bytes_);
   region_ = PinnedRegion::Pin(data(), size_bytes(), /*read_only=*/false,
-                              options, runtime);
+                              bounded, runtime);
   pin_ns_ = clock.NowNs() - start;
 }
 

@@ -17,21 +17,23 @@
 #include "absl/status/statusor.h"
 #include "lib/cuda/memory.h"
 #include "lib/cuda/runtime.h"
+#include "lib/load/memory_budget.h"
 #include "lib/load/staging.h"
 
 namespace firstframe {
 
 struct PinOptions {
   bool pin = true;
-  // Never pin more than this, nor more than ReadMemoryBudget() says.
+  // Never pin more than this, nor more than ReadMemoryBudget() said before the
+  // memory was taken.
   uint64_t budget_bytes = std::numeric_limits<uint64_t>::max();
   // One registration of 512 GiB fails on driver 580 (LMCache issue 5177).
   uint64_t max_piece_bytes = uint64_t{64} << 30;
   int threads = 4;  // that populate
 };
 
-// Registers `size_bytes` at `data` in pieces, as many as `options` and the
-// driver allow.
+// Registers `size_bytes` at `data` in pieces, as many as options.budget_bytes
+// and the driver allow.
 class PinnedRegion {
  public:
   PinnedRegion() = default;
@@ -60,9 +62,14 @@ class PinnedArena {
   PinnedArena() = default;
 
   // Allocates and populates; pins nothing yet, so that whoever fills it does so
-  // at full speed and can still fail cheaply. ResourceExhausted.
-  static absl::StatusOr<PinnedArena> Create(uint64_t size_bytes, int threads);
+  // at full speed and can still fail cheaply. ResourceExhausted when the cgroup
+  // of `budget` has less left than that: touching more would end the process.
+  static absl::StatusOr<PinnedArena> Create(
+      uint64_t size_bytes, int threads,
+      const MemoryBudget& budget = ReadMemoryBudget());
 
+  // Not more than the budget given to Create, which did not yet count this
+  // arena's own pages as used.
   void Pin(const PinOptions& options, cuda::Runtime& runtime);
 
   std::byte* data() const { return arena_.data(); }
@@ -74,6 +81,7 @@ class PinnedArena {
  private:
   HostArena arena_;
   PinnedRegion region_;  // ends before the arena does
+  uint64_t pinnable_bytes_ = 0;
   int64_t populate_ns_ = 0;
   int64_t pin_ns_ = 0;
 };
