@@ -25,7 +25,7 @@ json_valid "$OUT"
 out_has '"name": "firstframe.offload_bench"'
 expect 0 "strategies that need a device" \
   "$TOOL" --bytes=100000 --device=cpu --strategy=layerwise,mapped --quiet
-out_has '^layerwise: skipped: it needs a device'
+out_has '^layerwise: host 0\.000 GB pinned'
 out_has '^mapped: skipped: it needs a checkpoint'
 err_is_empty
 expect 0 "--output" "$TOOL" --bytes=1000 --device=cpu --quiet --output="$TMP/o.txt"

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/status_macros.h"
 #include "lib/safetensors/finding.h"
+#include "lib/timing/clock.h"
 
 namespace firstframe {
 
@@ -110,12 +111,16 @@ absl::StatusOr<std::vector<FrozenStore::Chunk>> FrozenStore::CopyIn(
     const std::vector<uint32_t>& ranges, cuda::StreamHandle compute) {
   std::vector<Chunk> chunks;
   uint64_t done = 0;
+  const Clock& clock = MonotonicClock::Get();
   for (ChunkLayout& layout : PlanChunks(*tier_, ranges, options_.chunk_bytes)) {
+    const int64_t start = clock.NowNs();
     absl::StatusOr<std::shared_ptr<LaneMemory>> memory =
         LaneMemory::Allocate(layout.size_bytes, lane_);
     FF_RETURN_IF_ERROR(Annotate(
         memory.status(),
         absl::StrCat("device ", lane_->device, " after ", done, " bytes")));
+    const int64_t allocated = clock.NowNs();
+    stats_.allocate_ns += allocated - start;
     chunks.push_back({*memory, layout.ranges});
     for (const cuda::Copy& copy :
          MakeCopies(*tier_, layout, (*memory)->buffer.data())) {
@@ -123,6 +128,7 @@ absl::StatusOr<std::vector<FrozenStore::Chunk>> FrozenStore::CopyIn(
           lane_->stream.CopyAsync(copy.to, copy.from, copy.size_bytes));
       ++stats_.copies;
     }
+    stats_.submit_ns += clock.NowNs() - allocated;
     done += layout.size_bytes;
   }
   FF_RETURN_IF_ERROR(lane_->MakeWait(compute));

@@ -46,6 +46,9 @@ struct FrozenStoreStats {
   uint64_t d2h_avoided_bytes = 0;
   uint64_t device_bytes = 0;  // held now
   uint64_t copies = 0;        // submitted to the device
+  // Of this thread, in Load: getting device memory, and submitting the copies.
+  int64_t allocate_ns = 0;
+  int64_t submit_ns = 0;
 };
 
 // Thread-compatible; one store a module.

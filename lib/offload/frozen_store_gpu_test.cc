@@ -157,7 +157,7 @@ TEST_F(FrozenStoreGpuTest, ThePageCacheIsTheHostCopy) {
 TEST_F(FrozenStoreGpuTest, BlocksPassThroughTheRing) {
   ASSERT_OK_AND_ASSIGN(
       auto store,
-      LayerwiseStore::Create(module_.get(), std::nullopt, 0, runtime_));
+      LayerwiseStore::Create(module_.get(), std::nullopt, 0, &runtime_));
   ASSERT_OK_AND_ASSIGN(const cuda::Stream compute, cuda::Stream::Create());
   for (int pass = 0; pass < 2; ++pass) {
     for (size_t i = 0; i < store->blocks().size(); ++i) {

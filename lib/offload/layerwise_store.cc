@@ -47,19 +47,26 @@ std::vector<ModuleBlock> FindBlocks(const OffloadModule& module) {
 
 absl::StatusOr<std::unique_ptr<LayerwiseStore>> LayerwiseStore::Create(
     OffloadModule* module, std::optional<HostTier> tier, int device,
-    cuda::Runtime& runtime, const PinOptions& options) {
+    cuda::Runtime* runtime, const PinOptions& options) {
   if (!module->Claim()) {
     return absl::FailedPreconditionError(
         "the module belongs to another store, which must let go of it first");
   }
   auto store =
       std::unique_ptr<LayerwiseStore>(new LayerwiseStore(module, runtime));
+  store->blocks_ = FindBlocks(*module);
+  if (store->blocks_.empty()) {
+    return absl::InvalidArgumentError(
+        "found no tensor with a number in its name, expected blocks such as "
+        "'transformer_blocks.3'");
+  }
+  if (runtime == nullptr) return store;
   FF_ASSIGN_OR_RETURN(const CurrentDevice current,
-                      CurrentDevice::Set(device, runtime));
+                      CurrentDevice::Set(device, *runtime));
   if (tier.has_value()) {
     store->tier_ = *std::move(tier);
   } else {
-    FF_ASSIGN_OR_RETURN(store->tier_, CopyToHost(*module, options, runtime));
+    FF_ASSIGN_OR_RETURN(store->tier_, CopyToHost(*module, options, *runtime));
   }
   FF_RETURN_IF_ERROR(store->Prepare(device));
   return store;
@@ -79,12 +86,6 @@ LayerwiseStore::~LayerwiseStore() {
 }
 
 absl::Status LayerwiseStore::Prepare(int device) {
-  blocks_ = FindBlocks(*module_);
-  if (blocks_.empty()) {
-    return absl::InvalidArgumentError(
-        "found no tensor with a number in its name, expected blocks such as "
-        "'transformer_blocks.3'");
-  }
   std::vector<size_t> block_of(module_->tensors().size(), blocks_.size());
   for (size_t b = 0; b < blocks_.size(); ++b) {
     for (const uint32_t tensor : blocks_[b].tensors) block_of[tensor] = b;
@@ -113,14 +114,15 @@ absl::Status LayerwiseStore::Prepare(int device) {
     largest = std::max(largest, layouts_.back().size_bytes);
   }
   resident_layout_ = one_chunk(std::move(ranges.back()));
-  FF_ASSIGN_OR_RETURN(lane_, CopyLane::Create(device, runtime_));
+  FF_ASSIGN_OR_RETURN(lane_, CopyLane::Create(device, *runtime_));
   for (Slot& slot : slots_) {
     FF_ASSIGN_OR_RETURN(slot.memory, LaneMemory::Allocate(largest, lane_));
     FF_ASSIGN_OR_RETURN(
-        slot.copied, cuda::Event::Create(cuda::EventKind::kOrdering, runtime_));
+        slot.copied,
+        cuda::Event::Create(cuda::EventKind::kOrdering, *runtime_));
     FF_ASSIGN_OR_RETURN(
         slot.released,
-        cuda::Event::Create(cuda::EventKind::kOrdering, runtime_));
+        cuda::Event::Create(cuda::EventKind::kOrdering, *runtime_));
   }
   FF_ASSIGN_OR_RETURN(resident_,
                       LaneMemory::Allocate(resident_layout_.size_bytes, lane_));
@@ -197,8 +199,9 @@ absl::Status LayerwiseStore::Acquire(size_t block, cuda::StreamHandle compute) {
     return absl::InvalidArgumentError(absl::StrCat(
         "found block ", block, ", expected less than ", blocks_.size()));
   }
+  if (runtime_ == nullptr) return absl::OkStatus();
   FF_ASSIGN_OR_RETURN(const CurrentDevice current,
-                      CurrentDevice::Set(lane_->device, runtime_));
+                      CurrentDevice::Set(lane_->device, *runtime_));
   if (tier_.check_unchanged) FF_RETURN_IF_ERROR(tier_.check_unchanged());
   Slot* slot = FindSlot(block);
   if (slot != nullptr) {
@@ -227,6 +230,7 @@ absl::Status LayerwiseStore::Acquire(size_t block, cuda::StreamHandle compute) {
 }
 
 absl::Status LayerwiseStore::Release(size_t block, cuda::StreamHandle compute) {
+  if (runtime_ == nullptr) return absl::OkStatus();
   Slot* const slot = FindSlot(block);
   if (slot == nullptr || !slot->is_acquired) {
     return absl::FailedPreconditionError(

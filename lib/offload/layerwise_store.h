@@ -49,9 +49,10 @@ class LayerwiseStore {
   // (or takes `tier`), finds its blocks, allocates the ring and loads what is
   // in no block. InvalidArgument when there are no blocks, or when tensors of
   // two blocks share memory; ResourceExhausted when the ring has no room.
+  // `runtime` null: there is no device, blocks are found and nothing moves.
   static absl::StatusOr<std::unique_ptr<LayerwiseStore>> Create(
       OffloadModule* module, std::optional<HostTier> tier, int device,
-      cuda::Runtime& runtime, const PinOptions& options = {});
+      cuda::Runtime* runtime, const PinOptions& options = {});
 
   // Waits for copies in flight and points every tensor at its host copy.
   ~LayerwiseStore();
@@ -68,7 +69,9 @@ class LayerwiseStore {
   // again once the work enqueued on `compute` is done.
   absl::Status Release(size_t block, cuda::StreamHandle compute = nullptr);
 
-  absl::Status Wait() { return lane_->stream.Synchronize(); }
+  absl::Status Wait() {
+    return lane_ == nullptr ? absl::OkStatus() : lane_->stream.Synchronize();
+  }
 
   const LayerwiseStats& stats() const { return stats_; }
   const HostTier& tier() const { return tier_; }
@@ -84,7 +87,7 @@ class LayerwiseStore {
     bool was_released = false;
   };
 
-  LayerwiseStore(OffloadModule* module, cuda::Runtime& runtime)
+  LayerwiseStore(OffloadModule* module, cuda::Runtime* runtime)
       : module_(module), runtime_(runtime) {}
   absl::Status Prepare(int device);
   absl::Status Fill(Slot& slot, size_t block);
@@ -95,7 +98,7 @@ class LayerwiseStore {
   void PointAtHost(const ChunkLayout& layout);
 
   OffloadModule* const module_;
-  cuda::Runtime& runtime_;
+  cuda::Runtime* const runtime_;
   HostTier tier_;
   std::vector<ModuleBlock> blocks_;
   std::vector<ChunkLayout> layouts_;  // of each block

@@ -54,8 +54,8 @@ INSTANTIATE_TEST_SUITE_P(Blocks, LayerwiseStoreTest,
 TEST_P(LayerwiseStoreTest, EveryBlockIsThereWhenItsTurnComes) {
   const int blocks = GetParam();
   auto module = MakeModule(blocks);
-  ASSERT_OK_AND_ASSIGN(
-      auto store, LayerwiseStore::Create(module.get(), std::nullopt, 0, cuda_));
+  ASSERT_OK_AND_ASSIGN(auto store, LayerwiseStore::Create(
+                                       module.get(), std::nullopt, 0, &cuda_));
   EXPECT_EQ(module->tensors().front().device, 0) << "in no block: stays";
   EXPECT_TRUE(Holds(module->tensors().front(), 100));
   EXPECT_LE(store->stats().device_bytes, 2 * 1300 + 1100u);
@@ -86,7 +86,7 @@ TEST(LayerwiseStore, TheRingHasTwoHalves) {
   FakeCuda cuda;
   auto module = MakeModule(4);
   ASSERT_OK_AND_ASSIGN(
-      auto store, LayerwiseStore::Create(module.get(), std::nullopt, 0, cuda));
+      auto store, LayerwiseStore::Create(module.get(), std::nullopt, 0, &cuda));
   ASSERT_THAT(store->Acquire(0), IsOk());
   ASSERT_THAT(store->Acquire(1), IsOk());
   EXPECT_TRUE(Holds(module->tensors()[1], 0)) << "still there";
@@ -101,12 +101,27 @@ TEST(LayerwiseStore, TheRingHasTwoHalves) {
                                           HasSubstr("less than 4")));
 }
 
+TEST(LayerwiseStore, WithoutADeviceItIsTheIdentity) {
+  auto module = MakeModule(3);
+  const std::byte* const before = module->tensors()[1].data;
+  ASSERT_OK_AND_ASSIGN(auto store, LayerwiseStore::Create(
+                                       module.get(), std::nullopt, 0, nullptr));
+  EXPECT_EQ(store->blocks().size(), 3u);
+  EXPECT_THAT(store->Acquire(0), IsOk());
+  EXPECT_THAT(store->Acquire(3), StatusIs(absl::StatusCode::kInvalidArgument,
+                                          HasSubstr("less than 3")));
+  EXPECT_EQ(module->tensors()[1].data, before);
+  EXPECT_THAT(store->Release(0), IsOk());
+  EXPECT_THAT(store->Wait(), IsOk());
+  EXPECT_EQ(store->stats().h2d_bytes, 0u);
+}
+
 TEST(LayerwiseStore, RefusesWhatItCannotMove) {
   FakeCuda cuda;
   std::vector<OffloadTensor> tensors;
   tensors.push_back(MakeTensor("weight", 100, 1));
   OffloadModule flat(std::move(tensors));
-  EXPECT_THAT(LayerwiseStore::Create(&flat, std::nullopt, 0, cuda),
+  EXPECT_THAT(LayerwiseStore::Create(&flat, std::nullopt, 0, &cuda),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("no tensor with a number")));
   tensors.clear();
@@ -114,12 +129,12 @@ TEST(LayerwiseStore, RefusesWhatItCannotMove) {
   tensors.push_back(tensors[0]);
   tensors[1].name = "b.1.weight";
   OffloadModule tied(std::move(tensors));
-  EXPECT_THAT(LayerwiseStore::Create(&tied, std::nullopt, 0, cuda),
+  EXPECT_THAT(LayerwiseStore::Create(&tied, std::nullopt, 0, &cuda),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("'b.0.weight' and 'b.1.weight' share")));
   cuda.memory_bytes = 1000;
   auto module = MakeModule(2);
-  EXPECT_THAT(LayerwiseStore::Create(module.get(), std::nullopt, 0, cuda),
+  EXPECT_THAT(LayerwiseStore::Create(module.get(), std::nullopt, 0, &cuda),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("")));
   EXPECT_TRUE(Holds(module->tensors()[1], 0));
   EXPECT_EQ(cuda.live_bytes(), 0);

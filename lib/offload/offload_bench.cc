@@ -21,14 +21,18 @@ namespace {
 
 int64_t Now() { return MonotonicClock::Get().NowNs(); }
 
-// The best of a few rounds of copies of one pinned block.
-absl::StatusOr<double> MeasurePinnedCopy(size_t block_bytes,
-                                         cuda::Runtime& runtime) {
+// The best of a few rounds of copies of one pinned block; of none where it
+// cannot be pinned, as then it would be no limit.
+absl::StatusOr<std::optional<double>> MeasurePinnedCopy(
+    size_t block_bytes, const PinOptions& pin, cuda::Runtime& runtime) {
   constexpr int kCopies = 4;
   FF_ASSIGN_OR_RETURN(const cuda::Stream stream,
                       cuda::Stream::Create(0, runtime));
   FF_ASSIGN_OR_RETURN(PinnedArena host, PinnedArena::Create(block_bytes, 4));
-  host.Pin(PinOptions(), runtime);
+  PinOptions bounded;  // --nopin is about the module's copy
+  bounded.budget_bytes = pin.budget_bytes;
+  host.Pin(bounded, runtime);
+  if (host.region().pinned_bytes() < block_bytes) return std::nullopt;
   FF_ASSIGN_OR_RETURN(const cuda::DeviceBuffer device,
                       cuda::DeviceBuffer::Allocate(block_bytes, runtime));
   FF_RETURN_IF_ERROR(stream.CopyAsync(device.data(), host.data(), block_bytes));
@@ -104,6 +108,8 @@ class FrozenCycler final : public Cycler {
     totals.h2d_bytes = store_->stats().h2d_bytes;
     totals.d2h_bytes = store_->stats().d2h_bytes;
     totals.d2h_avoided_bytes = store_->stats().d2h_avoided_bytes;
+    totals.allocate_ns = store_->stats().allocate_ns;
+    totals.submit_ns = store_->stats().submit_ns;
     return totals;
   }
   void Describe(StrategyResult& result) const override {
@@ -159,15 +165,12 @@ class LayerwiseCycler final : public Cycler {
   static absl::StatusOr<std::unique_ptr<Cycler>> Create(
       std::unique_ptr<OffloadModule> module, std::optional<HostTier> tier,
       const OffloadBenchOptions& options, cuda::Runtime* runtime) {
-    if (runtime == nullptr) {
-      return absl::UnavailableError("it needs a device");
-    }
     auto cycler = std::unique_ptr<LayerwiseCycler>(
         new LayerwiseCycler(std::move(module)));
     FF_ASSIGN_OR_RETURN(
         cycler->store_,
         LayerwiseStore::Create(cycler->module_.get(), std::move(tier),
-                               options.device, *runtime, options.store.pin));
+                               options.device, runtime, options.store.pin));
     return cycler;
   }
   absl::Status Load() override {
@@ -252,6 +255,8 @@ absl::StatusOr<OffloadSample> RunCycle(Cycler& cycler) {
   sample.h2d_bytes = after.h2d_bytes - before.h2d_bytes;
   sample.d2h_bytes = after.d2h_bytes - before.d2h_bytes;
   sample.d2h_avoided_bytes = after.d2h_avoided_bytes - before.d2h_avoided_bytes;
+  sample.allocate_ns = after.allocate_ns - before.allocate_ns;
+  sample.submit_ns = after.submit_ns - before.submit_ns;
   return sample;
 }
 
@@ -362,9 +367,10 @@ absl::StatusOr<OffloadBenchResult> RunOffloadBench(
   result.is_identity = runtime == nullptr;
   const auto measure = [&]() -> absl::Status {
     if (runtime == nullptr) return absl::OkStatus();
-    FF_ASSIGN_OR_RETURN(const double rate,
-                        MeasurePinnedCopy(options.limit_block_bytes, *runtime));
-    result.pinned_h2d_gb_per_s.push_back(rate);
+    FF_ASSIGN_OR_RETURN(const std::optional<double> rate,
+                        MeasurePinnedCopy(options.limit_block_bytes,
+                                          options.store.pin, *runtime));
+    if (rate.has_value()) result.pinned_h2d_gb_per_s.push_back(*rate);
     return absl::OkStatus();
   };
   if (runtime != nullptr)

@@ -46,6 +46,10 @@ struct OffloadSample {
   // The pass of kLayerwise is its load; it has no unload.
   int64_t unload_ns = 0;  // until the caller may go on
   int64_t settle_ns = 0;  // from there until the device memory is free
+  // Of load_ns, where a FrozenStore loads: the calling thread's, before it
+  // waits for the copies.
+  int64_t allocate_ns = 0;
+  int64_t submit_ns = 0;
   uint64_t h2d_bytes = 0;
   uint64_t d2h_bytes = 0;
   uint64_t d2h_avoided_bytes = 0;
@@ -77,7 +81,8 @@ struct OffloadBenchResult {
   uint64_t tensor_bytes = 0;
   bool is_identity = false;  // no device: nothing moves
   // Pinned host memory to the device, limit_block_bytes at a time, before the
-  // strategies and after them: the limit is the larger.
+  // strategies and after them: the limit is the larger. Empty without a device
+  // and where not even that much could be pinned.
   std::vector<double> pinned_h2d_gb_per_s;
   std::vector<StrategyResult> strategies;
 

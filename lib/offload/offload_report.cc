@@ -95,8 +95,8 @@ void WriteStrategyText(const OffloadBenchResult& result,
     }
     out << "\n";
   }
-  out << "  cycle    load ms     GB/s  of limit  unload ms  settle ms    H2D "
-         "GB    D2H GB  avoided GB\n";
+  out << "  cycle    load ms     GB/s  of limit   alloc ms  unload ms  settle "
+         "ms    H2D GB    D2H GB  avoided GB\n";
   constexpr size_t kShown = 10;
   for (size_t i = 0; i < strategy.samples.size(); ++i) {
     if (i == kShown / 2 && strategy.samples.size() > kShown) {
@@ -105,11 +105,12 @@ void WriteStrategyText(const OffloadBenchResult& result,
     }
     const OffloadSample& sample = strategy.samples[i];
     out << absl::StrFormat(
-        "  %5d %10.3f %8s %9s %10.3f %10.3f %9.3f %9.3f %11.3f\n", i + 1,
+        "  %5d %10.3f %8s %9s %10.3f %10.3f %10.3f %9.3f %9.3f %11.3f\n", i + 1,
         sample.load_ns / 1e6, Cell(Rate(sample.h2d_bytes, sample.load_ns)),
-        Cell(PercentOfLimit(result, sample), " %"), sample.unload_ns / 1e6,
-        sample.settle_ns / 1e6, Gigabytes(sample.h2d_bytes),
-        Gigabytes(sample.d2h_bytes), Gigabytes(sample.d2h_avoided_bytes));
+        Cell(PercentOfLimit(result, sample), " %"), sample.allocate_ns / 1e6,
+        sample.unload_ns / 1e6, sample.settle_ns / 1e6,
+        Gigabytes(sample.h2d_bytes), Gigabytes(sample.d2h_bytes),
+        Gigabytes(sample.d2h_avoided_bytes));
   }
   out << absl::StrFormat(
       "  median after the first: load %.3f ms, unload %.3f "
@@ -137,6 +138,8 @@ void WriteSample(const OffloadBenchResult& result,
   json.Key("strategy").String(OffloadStrategyName(strategy.strategy));
   json.Key("cycle").Uint(cycle);
   json.Key("load_ns").Int(sample.load_ns);
+  json.Key("allocate_ns").Int(sample.allocate_ns);
+  json.Key("submit_ns").Int(sample.submit_ns);
   json.Key("unload_ns").Int(sample.unload_ns);
   json.Key("settle_ns").Int(sample.settle_ns);
   json.Key("h2d_bytes").Uint(sample.h2d_bytes);
@@ -233,6 +236,8 @@ void WriteOffloadText(const OffloadBenchResult& result,
   if (!result.pinned_h2d_gb_per_s.empty()) {
     out << absl::StrFormat("limit: %.2f GB/s, pinned copies to the device\n",
                            result.limit_gb_per_s());
+  } else if (!result.is_identity) {
+    out << "limit: not measured: its block could not be pinned\n";
   }
   for (const StrategyResult& strategy : result.strategies) {
     WriteStrategyText(result, strategy, out);
