@@ -112,6 +112,16 @@ uint64_t MemoryBudget::PinnableBytes() const {
   return least;
 }
 
+absl::Status MemoryBudget::CheckRoom(uint64_t size_bytes,
+                                     absl::string_view what) const {
+  if (!cgroup_headroom_bytes || size_bytes <= *cgroup_headroom_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "found ", *cgroup_headroom_bytes, " bytes left of the limit in ", cgroup,
+      ", expected ", size_bytes, " for ", what));
+}
+
 MemoryBudget ReadMemoryBudget(const std::string& root) {
   MemoryBudget budget;
   for (const Controller& controller : FindControllers(root)) {

@@ -11,7 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace firstframe {
 
@@ -27,6 +28,12 @@ struct MemoryBudget {
 
   // The least of all that are known; the largest uint64 when none is.
   uint64_t PinnableBytes() const;
+
+  // ResourceExhausted when the cgroup has less than `size_bytes` left: touching
+  // more would end the process. `what` they are for ends the message. Says
+  // nothing of the machine's own memory, which virtual machines add when it is
+  // touched.
+  absl::Status CheckRoom(uint64_t size_bytes, absl::string_view what) const;
 };
 
 // Reads the budget of this process. `root` is prepended to /proc and

@@ -1,6 +1,8 @@
 #include "lib/load/memory_budget.h"
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/testing/status_matchers.h"
 #include "lib/testing/temp_dir.h"
 
 namespace firstframe {
@@ -60,6 +62,21 @@ TEST(MemoryBudget, LockingIsUnlimitedWithTheCapability) {
   TempDir dir;
   dir.Write("proc/self/status", "Name:\tx\nCapEff:\t0000000000004000\n");
   EXPECT_EQ(ReadMemoryBudget(dir.path()).memlock_limit_bytes, std::nullopt);
+}
+
+TEST(MemoryBudget, RoomIsWhatTheCgroupLeaves) {
+  MemoryBudget budget;
+  budget.machine_available_bytes = 10;
+  EXPECT_THAT(budget.CheckRoom(100, "x"), testing::IsOk());
+  budget.cgroup = "/sys/fs/cgroup/job";
+  budget.cgroup_headroom_bytes = 100;
+  EXPECT_THAT(budget.CheckRoom(100, "x"), testing::IsOk());
+  EXPECT_THAT(budget.CheckRoom(101, "the host copy"),
+              testing::StatusIs(absl::StatusCode::kResourceExhausted,
+                                ::testing::HasSubstr(
+                                    "found 100 bytes left of the limit in "
+                                    "/sys/fs/cgroup/job, expected 101 for the "
+                                    "host copy")));
 }
 
 TEST(MemoryBudget, ThisProcess) {

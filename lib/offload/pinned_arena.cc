@@ -52,13 +52,7 @@ PinnedRegion PinnedRegion::Pin(std::byte* data, uint64_t size_bytes,
 absl::StatusOr<PinnedArena> PinnedArena::Create(uint64_t size_bytes,
                                                 int threads,
                                                 const MemoryBudget& budget) {
-  // Not so for MemAvailable, which may grow: virtual machines add memory when
-  // it is touched.
-  if (size_bytes > budget.cgroup_headroom_bytes.value_or(size_bytes)) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "found ", *budget.cgroup_headroom_bytes, " bytes left of the limit in ",
-        budget.cgroup, ", expected ", size_bytes, " for the host copy"));
-  }
+  FF_RETURN_IF_ERROR(budget.CheckRoom(size_bytes, "the host copy"));
   const Clock& clock = MonotonicClock::Get();
   const int64_t start = clock.NowNs();
   PinnedArena arena;

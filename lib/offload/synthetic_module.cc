@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/status_macros.h"
+#include "lib/load/memory_budget.h"
 #include "lib/tensor/host_tensor.h"
 
 namespace firstframe {
@@ -52,6 +53,7 @@ absl::StatusOr<std::unique_ptr<OffloadModule>> MakeSyntheticModule(
                 {"norm1.bias", 10240},
                 {"norm2.weight", 10240},
                 {"mlp.bias", 40960}};
+  FF_RETURN_IF_ERROR(ReadMemoryBudget().CheckRoom(size_bytes, "the module"));
   std::vector<OffloadTensor> tensors;
   uint64_t left = (size_bytes + 1) / 2 * 2;
   for (int block = 0; left > 0; ++block) {

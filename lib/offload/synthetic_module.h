@@ -15,7 +15,8 @@ namespace firstframe {
 // pageable host memory: blocks of one large, four middling and four small
 // tensors
 // ("blocks.0.mlp.weight", ...), the large one of `largest_bytes`, and a
-// remainder. The bytes differ from place to place. ResourceExhausted.
+// remainder. The bytes differ from place to place. ResourceExhausted, also when
+// the cgroup has less left: touching more would end the process.
 absl::StatusOr<std::unique_ptr<OffloadModule>> MakeSyntheticModule(
     uint64_t size_bytes, uint64_t largest_bytes = uint64_t{64} << 20);
 
