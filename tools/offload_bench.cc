@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "lib/base/byte_size.h"
 #include "lib/base/status_macros.h"
 #include "lib/cli/input.h"
 #include "lib/cli/interrupt.h"
@@ -23,16 +24,18 @@
 
 ABSL_FLAG(std::string, model_path, "",
           "{PATH} Component folder, safetensors file or index to offload.");
-ABSL_FLAG(int64_t, bytes, 0,
-          "Offload a synthetic module of this size instead, bytes.");
+ABSL_FLAG(std::string, bytes, "",
+          "{SIZE} Offload a synthetic module of this size instead: 4294967296, "
+          "4GiB.");
 ABSL_FLAG(
     std::string, strategy, "frozen,roundtrip",
     "{LIST} Ways to time, in order: frozen, roundtrip, mapped, layerwise.");
 ABSL_FLAG(int, cycles, 5, "Cycles of load and unload, each way.");
 ABSL_FLAG(bool, pin, true, "Pin the host copy, as far as limits allow.");
-ABSL_FLAG(int64_t, pin_budget, -1,
-          "Never pin more than this, bytes; -1: what the cgroup, the machine "
-          "and RLIMIT_MEMLOCK leave.");
+ABSL_FLAG(
+    std::string, pin_budget, "",
+    "{SIZE} Never pin more than this: 2GiB, 0. Nor, set or not, more than "
+    "the cgroup, the machine and RLIMIT_MEMLOCK leave.");
 ABSL_FLAG(int, chunk_mib, 256, "Size of one device allocation, MiB.");
 ABSL_FLAG(int, threads, 8, "Threads that populate and fill the host copy.");
 ABSL_FLAG(bool, guard, false,
@@ -68,10 +71,18 @@ cli::Tool Describe() {
   tool.examples = {
       {"offload_bench --model_path=Wan2.1/vae",
        "this VAE, beside the baseline"},
-      {"offload_bench --bytes=4294967296 --strategy=frozen,roundtrip,layerwise "
+      {"offload_bench --bytes=4GiB --strategy=frozen,roundtrip,layerwise "
        "--format=json",
        "four GiB, three ways, for a program"}};
   return tool;
+}
+
+absl::StatusOr<uint64_t> ReadSize(absl::string_view flag,
+                                  const std::string& text) {
+  const absl::StatusOr<uint64_t> size = ParseByteSize(text);
+  if (size.ok()) return size;
+  return cli::UsageError(
+      absl::StrCat("--", flag, ": ", size.status().message()));
 }
 
 absl::StatusOr<OffloadBenchOptions> ReadOptions() {
@@ -106,8 +117,10 @@ absl::StatusOr<OffloadBenchOptions> ReadOptions() {
   options.store.chunk_bytes = uint64_t(absl::GetFlag(FLAGS_chunk_mib)) << 20;
   options.store.pin.pin = absl::GetFlag(FLAGS_pin);
   options.store.pin.threads = absl::GetFlag(FLAGS_threads);
-  if (const int64_t budget = absl::GetFlag(FLAGS_pin_budget); budget >= 0) {
-    options.store.pin.budget_bytes = budget;
+  if (!absl::GetFlag(FLAGS_pin_budget).empty()) {
+    FF_ASSIGN_OR_RETURN(
+        options.store.pin.budget_bytes,
+        ReadSize("pin_budget", absl::GetFlag(FLAGS_pin_budget)));
   }
   return options;
 }
@@ -117,9 +130,16 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
     return cli::UsageError("unexpected argument '" + arguments[0] + "'");
   }
   const std::string path = absl::GetFlag(FLAGS_model_path);
-  const int64_t bytes = absl::GetFlag(FLAGS_bytes);
-  if (path.empty() == (bytes <= 0)) {
+  OffloadSource source;
+  if (path.empty() == absl::GetFlag(FLAGS_bytes).empty()) {
     return cli::UsageError("expected one of --model_path and --bytes");
+  }
+  if (path.empty()) {
+    FF_ASSIGN_OR_RETURN(source.synthetic_bytes,
+                        ReadSize("bytes", absl::GetFlag(FLAGS_bytes)));
+    if (source.synthetic_bytes == 0) {
+      return cli::UsageError("--bytes: found 0, expected 1 at least");
+    }
   }
   FF_ASSIGN_OR_RETURN(OffloadBenchOptions options, ReadOptions());
   FF_ASSIGN_OR_RETURN(const cuda::DeviceSpec wanted,
@@ -139,8 +159,6 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   } else {
     io.Note("no device: every strategy is the identity");
   }
-  OffloadSource source;
-  source.synthetic_bytes = static_cast<uint64_t>(bytes);
   std::optional<Checkpoint> checkpoint;
   if (!path.empty()) {
     FF_ASSIGN_OR_RETURN(checkpoint, Checkpoint::Open(cli::ResolvePath(path)));

@@ -6,6 +6,12 @@ err_has 'expected one of --model_path and --bytes'
 expect 2 "two modules" "$TOOL" --bytes=1000 --model_path=x
 expect 2 "an argument" "$TOOL" --bytes=1000 x
 err_has "unexpected argument 'x'"
+expect 2 "no bytes" "$TOOL" --bytes=0
+err_has 'bytes: found 0'
+expect 2 "a size that is none" "$TOOL" --bytes=4GOB
+err_has '\-\-bytes: '
+expect 2 "a budget that is none" "$TOOL" --bytes=1MiB --pin_budget=-5
+err_has '\-\-pin_budget: '
 expect 2 "an unknown strategy" "$TOOL" --bytes=1000 --strategy=frozen,swap
 err_has "found 'swap', expected frozen, roundtrip, mapped or layerwise"
 expect 2 "no strategy" "$TOOL" --bytes=1000 --strategy=

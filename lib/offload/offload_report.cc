@@ -42,6 +42,16 @@ double MedianMs(const StrategyResult& strategy, Member member) {
   return Percentile(std::move(values), 50);
 }
 
+// Of the load's median; the same in every cycle after the first.
+std::optional<double> MedianPercentOfLimit(const OffloadBenchResult& result,
+                                           const StrategyResult& strategy) {
+  if (strategy.samples.empty()) return std::nullopt;
+  OffloadSample sample = strategy.samples.back();
+  sample.load_ns =
+      static_cast<int64_t>(MedianMs(strategy, &OffloadSample::load_ns) * 1e6);
+  return PercentOfLimit(result, sample);
+}
+
 double MedianCycleMs(const StrategyResult& strategy) {
   return MedianMs(strategy, &OffloadSample::load_ns) +
          MedianMs(strategy, &OffloadSample::unload_ns);
@@ -112,11 +122,13 @@ void WriteStrategyText(const OffloadBenchResult& result,
         Gigabytes(sample.h2d_bytes), Gigabytes(sample.d2h_bytes),
         Gigabytes(sample.d2h_avoided_bytes));
   }
-  out << absl::StrFormat(
-      "  median after the first: load %.3f ms, unload %.3f "
-      "ms",
-      MedianMs(strategy, &OffloadSample::load_ns),
-      MedianMs(strategy, &OffloadSample::unload_ns));
+  out << absl::StrFormat("  median after the first: load %.3f ms",
+                         MedianMs(strategy, &OffloadSample::load_ns));
+  if (const auto percent = MedianPercentOfLimit(result, strategy)) {
+    out << absl::StrFormat(" (%.1f %% of the limit)", *percent);
+  }
+  out << absl::StrFormat(", unload %.3f ms",
+                         MedianMs(strategy, &OffloadSample::unload_ns));
   if (const auto speed_up = SpeedUp(result, strategy)) {
     out << absl::StrFormat("; a cycle is %.1f times the roundtrip's speed",
                            *speed_up);
@@ -170,6 +182,8 @@ void WriteStrategy(const OffloadBenchResult& result,
   json.Key("copies_per_load").Uint(strategy.copies);
   json.Key("load_median_ms")
       .Double(MedianMs(strategy, &OffloadSample::load_ns));
+  json.Key("percent_of_limit_median")
+      .OptionalDouble(MedianPercentOfLimit(result, strategy));
   json.Key("unload_median_ms")
       .Double(MedianMs(strategy, &OffloadSample::unload_ns));
   json.Key("speed_up_over_roundtrip").OptionalDouble(SpeedUp(result, strategy));
