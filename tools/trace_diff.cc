@@ -3,13 +3,19 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "lib/activation/compare.h"
+#include "lib/activation/map_presets.h"
+#include "lib/activation/name_map.h"
 #include "lib/activation/report.h"
 #include "lib/activation/trace_input.h"
+#include "lib/base/edit_distance.h"
 #include "lib/base/output_file.h"
 #include "lib/base/status_macros.h"
 #include "lib/cli/input.h"
@@ -30,10 +36,14 @@ ABSL_FLAG(double, energy_ceiling, 0.10,
 ABSL_FLAG(double, abs_mean_ceiling, 0.05,
           "{SHARE} Relative change of abs_mean that no history excuses.");
 ABSL_FLAG(std::string, map, "",
-          "{FILE} Rules from names on the left to names on the right: PATTERN "
-          "=> TARGET [I/N], or lines of FastVideo's param_names_mapping.");
+          "{FILE|MODEL} Rules from names on the left to names on the right: "
+          "PATTERN => TARGET [I/N], or lines of FastVideo's "
+          "param_names_mapping; or a model that --list_maps names, between "
+          "whose names in diffusers and in FastVideo it translates, either "
+          "way.");
 ABSL_FLAG(std::string, map_right, "",
           "{FILE} The same, from names on the right.");
+ABSL_FLAG(bool, list_maps, false, "List the models that --map knows.");
 ABSL_FLAG(bool, map_suggest, false,
           "Print rules that would align names which are on one side alone.");
 ABSL_FLAG(bool, accept_fuzzy, false,
@@ -80,7 +90,7 @@ cli::Tool Describe() {
        {"threshold", "control", "coherent_jump", "energy_jump",
         "energy_ceiling", "abs_mean_ceiling"}},
       {"What is compared with what",
-       {"map", "map_right", "map_suggest", "accept_fuzzy", "run", "rank",
+       {"map", "map_right", "list_maps", "map_suggest", "accept_fuzzy", "run", "rank",
         "merge_ranks", "max_unmatched", "lenient"}},
       {"What is shown", {"first", "explain", "rows", "all_rows", "html"}}};
   tool.choices = {
@@ -95,6 +105,8 @@ cli::Tool Describe() {
   tool.examples = {
       {"trace_diff reference.jsonl port.jsonl",
        "which layer of the port is wrong?"},
+      {"trace_diff --map=wan diffusers.jsonl fastvideo.jsonl",
+       "the same model in two repositories"},
       {"trace_diff --control=again.jsonl reference.jsonl port.jsonl",
        "judge by how much the reference differs from itself"},
       {"trace_diff --format=github --html=diff.html a.jsonl b.jsonl",
@@ -109,11 +121,62 @@ absl::StatusOr<TraceInput> OpenTrace(const std::string& path) {
 
 absl::StatusOr<NameMap> ReadMap(const std::string& path) {
   if (path.empty()) return NameMap();
-  FF_ASSIGN_OR_RETURN(const std::string text, cli::ReadInput(path));
+  auto read = cli::ReadInput(path);
+  if (absl::IsNotFound(read.status())) {
+    std::vector<std::string> models;
+    for (const MapPreset& preset : MapPresets()) {
+      models.emplace_back(preset.name);
+    }
+    const auto near = NearestName(path, models);
+    return absl::NotFoundError(absl::StrCat(
+        read.status().message(), ", and no model is called that (",
+        near ? absl::StrCat("did you mean '", *near, "'?")
+             : "--list_maps lists them",
+        ")"));
+  }
+  FF_ASSIGN_OR_RETURN(const std::string text, std::move(read));
   auto map = NameMap::Parse(text);
   if (!map.ok()) return Annotate(map.status(), path);
   return map;
 }
+
+void ListMaps(std::ostream& out) {
+  for (const MapPreset& preset : MapPresets()) {
+    out << absl::StrFormat("%-17s  %s\n", std::string(preset.name),
+                           std::string(preset.summary));
+  }
+}
+
+// The maps of --map and --map_right.
+struct Maps {
+  NameMap left, right;
+  bool is_preset = false;  // `left` serves either side
+
+  static absl::StatusOr<Maps> FromFlags() {
+    Maps maps;
+    const std::string name = absl::GetFlag(FLAGS_map);
+    if (const auto preset = FindMapPreset(name)) {
+      if (!absl::GetFlag(FLAGS_map_right).empty()) {
+        return cli::UsageError("--map_right goes with a file as --map");
+      }
+      FF_ASSIGN_OR_RETURN(maps.left, NameMap::Parse(preset->text));
+      maps.is_preset = true;
+      return maps;
+    }
+    FF_ASSIGN_OR_RETURN(maps.left, ReadMap(name));
+    FF_ASSIGN_OR_RETURN(maps.right, ReadMap(absl::GetFlag(FLAGS_map_right)));
+    return maps;
+  }
+
+  void Use(AlignOptions* options) const {
+    if (is_preset) {
+      options->preset = &left;
+      return;
+    }
+    options->map_a = left.empty() ? nullptr : &left;
+    options->map_b = right.empty() ? nullptr : &right;
+  }
+};
 
 absl::StatusOr<DivergenceOptions> ReadThresholds() {
   DivergenceOptions options;
@@ -157,16 +220,17 @@ void Write(const Comparison& comparison, cli::Io& io) {
 }
 
 absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
+  if (absl::GetFlag(FLAGS_list_maps)) {
+    ListMaps(io.out);
+    return cli::Exit::kOk;
+  }
   if (arguments.size() != 2) {
     return cli::UsageError("expected two traces: LEFT RIGHT");
   }
   CompareOptions options;
   FF_ASSIGN_OR_RETURN(options.divergence, ReadThresholds());
-  FF_ASSIGN_OR_RETURN(const NameMap map_a, ReadMap(absl::GetFlag(FLAGS_map)));
-  FF_ASSIGN_OR_RETURN(const NameMap map_b,
-                      ReadMap(absl::GetFlag(FLAGS_map_right)));
-  options.align.map_a = map_a.empty() ? nullptr : &map_a;
-  options.align.map_b = map_b.empty() ? nullptr : &map_b;
+  FF_ASSIGN_OR_RETURN(const Maps maps, Maps::FromFlags());
+  maps.Use(&options.align);
   options.align.run = absl::GetFlag(FLAGS_run);
   if (const int rank = absl::GetFlag(FLAGS_rank); rank >= 0) {
     options.align.rank = rank;
@@ -182,7 +246,7 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   if (const std::string path = absl::GetFlag(FLAGS_control); !path.empty()) {
     FF_ASSIGN_OR_RETURN(const TraceInput third, OpenTrace(path));
     AlignOptions align = options.align;
-    align.map_a = align.map_b = nullptr;
+    align.map_a = align.map_b = align.preset = nullptr;
     FF_ASSIGN_OR_RETURN(control, ReadControl(left, third, align));
     options.divergence.control = &*control;
   }

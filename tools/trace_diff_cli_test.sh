@@ -38,6 +38,21 @@ expect 0 "--coherent_jump high" "$TOOL" --coherent_jump=1e6 $FP32 $BUG
 expect 1 "--abs_mean_ceiling" "$TOOL" --coherent_jump=1e6 --abs_mean_ceiling=0.01 $FP32 $BUG
 expect 0 "--control" "$TOOL" --threshold=fp32 --coherent_jump=100 --control=$GOLDEN/trace_gpu_bf16.jsonl.gz $FP32 $GOLDEN/trace_gpu_bf16.jsonl.gz
 
+# Names of two repositories.
+PORTS=testdata/activation_trace/ports
+for model in wan hunyuan; do
+  expect 0 "$model in two repositories" "$TOOL" --map=$model $PORTS/${model}_diffusers.jsonl.gz $PORTS/${model}_fastvideo.jsonl.gz
+  expect 0 "$model, turned" "$TOOL" --map=$model $PORTS/${model}_fastvideo.jsonl.gz $PORTS/${model}_diffusers.jsonl.gz
+  expect 1 "$model with a wrong weight" "$TOOL" --map=$model $PORTS/${model}_diffusers.jsonl.gz $PORTS/${model}_fastvideo_bug.jsonl.gz
+  out_has '^differ: first divergence at (blocks\.1\.attn1\.to_k|transformer_blocks\.1\.attn\.to_v)$'
+done
+expect 2 "another model's map" "$TOOL" --map=cosmos $PORTS/wan_diffusers.jsonl.gz $PORTS/wan_fastvideo.jsonl.gz
+expect 2 "a model that nearly is one" "$TOOL" --map=hunyuna $PORTS/wan_diffusers.jsonl.gz $PORTS/wan_fastvideo.jsonl.gz
+err_has "did you mean 'hunyuan'"
+expect 2 "a model and --map_right" "$TOOL" --map=wan --map_right=x $FP32 $FP32
+expect 0 "--list_maps" "$TOOL" --list_maps
+out_has "^wan +Wan 2\.1 and 2\.2: diffusers' WanTransformer3DModel to FastVideo's$"
+
 # Trouble is never a pass.
 : >"$TMP/empty.jsonl"
 expect 2 "an empty side" "$TOOL" $FP32 "$TMP/empty.jsonl"

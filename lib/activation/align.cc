@@ -13,7 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "lib/activation/align_fuzzy.h"
+#include "lib/activation/align_names.h"
 #include "lib/activation/align_select.h"
+#include "lib/activation/module_name.h"
 #include "lib/base/huge_pages.h"
 #include "lib/base/status_macros.h"
 
@@ -44,10 +46,13 @@ class Aligner {
   absl::StatusOr<Alignment> Run() {
     FF_RETURN_IF_ERROR(
         SelectRuns(options_, &out_.a.table, &out_.b.table, &out_.warnings));
-    out_.entity_a = InternEntities(options_.map_a, &parts_a_);
-    out_.entity_b = InternEntities(options_.map_b, &parts_b_);
-    MergeMappedParts(parts_a_, out_.entity_a, &out_.a);
-    MergeMappedParts(parts_b_, out_.entity_b, &out_.b);
+    keys_ = NameKeys(names_, out_.a.table, out_.b.table, options_);
+    out_.entity_a = InternEntities(keys_.a);
+    out_.entity_b = InternEntities(keys_.b);
+    out_.num_alone_a = RemoveAlone(keys_.a, &out_.a.table);
+    out_.num_alone_b = RemoveAlone(keys_.b, &out_.b.table);
+    MergeMappedParts(keys_.a, out_.entity_a, &out_.a);
+    MergeMappedParts(keys_.b, out_.entity_b, &out_.b);
     if (options_.merge_ranks) {
       MergeRanks(out_.entity_a, &out_.a);
       MergeRanks(out_.entity_b, &out_.b);
@@ -73,51 +78,32 @@ class Aligner {
   }
 
  private:
-  struct Part {
-    int index = 0, count = 1;
-    bool is_mapped = false;
-  };
-
-  uint32_t InternEntity(absl::string_view name, const TraceNames::Key& key) {
-    const auto [it, is_new] =
-        entity_ids_.try_emplace(absl::StrCat(name, "\n", key.tensor),
-                                static_cast<uint32_t>(out_.entities.size()));
-    if (is_new) {
+  std::vector<uint32_t> InternEntities(const std::vector<NamedKey>& keys) {
+    std::vector<uint32_t> entity_of(keys.size());
+    for (uint32_t i = 0; i < keys.size(); ++i) {
+      const auto [it, is_new] = entity_ids_.try_emplace(
+          absl::StrCat(keys[i].module, "\n", keys[i].tensor),
+          static_cast<uint32_t>(out_.entities.size()));
+      entity_of[i] = it->second;
+      if (!is_new) continue;
       const std::string pattern =
-          absl::StrCat(ModuleTemplate(name), " ", key.tensor);
+          absl::StrCat(ModuleTemplate(keys[i].module), " ", keys[i].tensor);
       const auto [t, is_new_template] = template_ids_.try_emplace(
           pattern, static_cast<uint32_t>(out_.templates.size()));
       if (is_new_template) out_.templates.push_back(pattern);
-      out_.entities.push_back({key.module, key.tensor, t->second});
-    }
-    return it->second;
-  }
-
-  std::vector<uint32_t> InternEntities(const NameMap* map,
-                                       std::vector<Part>* parts) {
-    std::vector<uint32_t> entity_of(names_.num_keys());
-    parts->resize(names_.num_keys());
-    for (uint32_t i = 0; i < names_.num_keys(); ++i) {
-      const TraceNames::Key& key = names_.key(i);
-      std::string name = CanonicalModule(key.module);
-      if (map != nullptr) {
-        if (const auto mapped = map->Apply(name)) {
-          name = mapped->name;
-          (*parts)[i] = {mapped->index, mapped->count, true};
-        }
-      }
-      entity_of[i] = InternEntity(name, key);
+      out_.entities.push_back(
+          {names_.key(i).module, names_.key(i).tensor, t->second});
     }
     return entity_of;
   }
 
   // Joins rows that a map sends to parts of one target: the n-th record of each
   // part at a step belong together.
-  void MergeMappedParts(const std::vector<Part>& parts,
+  void MergeMappedParts(const std::vector<NamedKey>& keys,
                         const std::vector<uint32_t>& entity_of,
                         TraceSide* side) {
-    if (std::none_of(parts.begin(), parts.end(),
-                     [](const Part& part) { return part.count > 1; })) {
+    if (std::none_of(keys.begin(), keys.end(),
+                     [](const NamedKey& key) { return key.count > 1; })) {
       return;
     }
     const auto& rows = side->table.rows;
@@ -125,7 +111,7 @@ class Aligner {
     std::map<std::pair<uint32_t, int32_t>, uint32_t> seen;  // by key and step
     std::map<Place, int32_t> groups;
     for (size_t i = 0; i < rows.size(); ++i) {
-      const Part& part = parts[rows[i].key];
+      const NamedKey& part = keys[rows[i].key];
       if (part.count < 2) continue;
       const uint32_t n = seen[{rows[i].key, rows[i].step}]++;
       const Place place = {entity_of[rows[i].key], rows[i].segment,
@@ -310,15 +296,15 @@ class Aligner {
     }
     const uint32_t key_a = out_.a.table.rows[a].key;
     const uint32_t key_b = out_.b.table.rows[b].key;
-    if (aliases_done_ && key_a != key_b && !parts_a_[key_a].is_mapped &&
-        !parts_b_[key_b].is_mapped &&
+    if (aliases_done_ && key_a != key_b && !keys_.a[key_a].is_mapped &&
+        !keys_.b[key_b].is_mapped &&
         CanonicalModule(names_.key(key_a).module) !=
             CanonicalModule(names_.key(key_b).module)) {
       return MatchMethod::kOrder;
     }
     if (flat_) return MatchMethod::kOccurrence;
     if (key_a == key_b) return MatchMethod::kExact;
-    return parts_a_[key_a].is_mapped || parts_b_[key_b].is_mapped
+    return keys_.a[key_a].is_mapped || keys_.b[key_b].is_mapped
                ? MatchMethod::kMapped
                : MatchMethod::kCanonical;
   }
@@ -395,7 +381,7 @@ class Aligner {
   const AlignOptions& options_;
   Alignment out_;
   absl::flat_hash_map<std::string, uint32_t> entity_ids_, template_ids_;
-  std::vector<Part> parts_a_, parts_b_;
+  NamedKeys keys_;
   bool flat_ = false;
   bool aliases_done_ = false;
 };

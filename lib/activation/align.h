@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "lib/activation/merge_rows.h"
-#include "lib/activation/module_name.h"
+#include "lib/activation/name_map.h"
 #include "lib/activation/trace_table.h"
 
 namespace firstframe {
@@ -59,12 +59,16 @@ struct AlignOptions {
   bool merge_ranks = false;
   const NameMap* map_a = nullptr;  // left names to right ones; may be null
   const NameMap* map_b = nullptr;
+  // Instead of both: from either side's names to the other's, whichever fits.
+  const NameMap* preset = nullptr;
 };
 
 struct Alignment {
   TraceSide a, b;
   std::vector<RowPair> pairs;  // in the order of `a`
   std::vector<uint32_t> unmatched_a, unmatched_b;
+  // Records that the map says have no counterpart; in no list above.
+  int64_t num_alone_a = 0, num_alone_b = 0;
   // Unread rows that were paired with another line than the one they equal:
   // their text says what they hold.
   std::vector<uint32_t> unread_a, unread_b;

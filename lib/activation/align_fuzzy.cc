@@ -13,6 +13,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "lib/activation/module_name.h"
+#include "lib/base/regex.h"
 
 namespace firstframe {
 namespace {

@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
-#include "lib/base/status_macros.h"
 
 namespace firstframe {
 namespace {
@@ -47,14 +43,6 @@ std::string Dotted(absl::string_view name) {
   }
   return out;
 }
-
-// r"TEXT": ("TARGET", 0, 3),   or   r"TEXT": r"TARGET",
-constexpr absl::string_view kPythonRule =
-    R"re(^r?["'](.*)["']\s*:\s*(\(?)\s*r?["']([^"']*)["']\s*)re"
-    R"re((?:,\s*(\d+)\s*,\s*(\d+)\s*)?\)?\s*,?$)re";
-// TEXT => TARGET   or   TEXT => TARGET 0/3
-constexpr absl::string_view kPlainRule =
-    R"re(^(.*\S)\s+=>\s+(\S+)(?:\s+(\d+)/(\d+))?$)re";
 
 }  // namespace
 
@@ -92,74 +80,6 @@ std::string LeafTemplate(absl::string_view name) {
   while (i > 0 && parts[i - 1] == "*") --i;
   if (i == 0) return whole;
   return absl::StrJoin(parts.begin() + (i - 1), parts.end(), ".");
-}
-
-// A map may turn out to be some other file, of one endless line.
-static std::string Shortened(absl::string_view line) {
-  constexpr size_t kShown = 80;
-  if (line.size() <= kShown) return std::string(line);
-  return absl::StrCat(line.substr(0, kShown), "...");
-}
-
-absl::StatusOr<NameMap> NameMap::Parse(absl::string_view text) {
-  FF_ASSIGN_OR_RETURN(const auto python, CompileRegex(kPythonRule));
-  FF_ASSIGN_OR_RETURN(const auto plain, CompileRegex(kPlainRule));
-  NameMap map;
-  int number = 0;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    ++number;
-    line = absl::StripAsciiWhitespace(line);
-    if (line.empty() || line[0] == '#' || line == "{" || line == "}") continue;
-    std::string pattern, open, target, index, count;
-    if (!RE2::FullMatch(ToRe2(line), *python, &pattern, &open, &target, &index,
-                        &count) &&
-        !RE2::FullMatch(ToRe2(line), *plain, &pattern, &target, &index,
-                        &count)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "map line ", number, ": found '", Shortened(line),
-          "', expected 'PATTERN => TARGET' or 'PATTERN => TARGET I/N'"));
-    }
-    Rule rule;
-    auto compiled = CompileRegex(pattern);
-    if (!compiled.ok()) {
-      return Annotate(compiled.status(), absl::StrCat("map line ", number));
-    }
-    rule.pattern = *std::move(compiled);
-    std::string why;
-    if (!rule.pattern->CheckRewriteString(target, &why)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("map line ", number, ": target '", target, "': ", why));
-    }
-    rule.target = target;
-    if (!index.empty() && (!absl::SimpleAtoi(index, &rule.index) ||
-                           !absl::SimpleAtoi(count, &rule.count) ||
-                           rule.count < 1 || rule.index >= rule.count)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("map line ", number, ": part ", index, " of ", count,
-                       ": expected a part below the count"));
-    }
-    map.rules_.push_back(std::move(rule));
-  }
-  return map;
-}
-
-std::optional<MappedName> NameMap::Apply(absl::string_view name) const {
-  const std::string parameter = absl::StrCat(name, ".weight");
-  for (const Rule& rule : rules_) {
-    for (const absl::string_view subject :
-         {name, absl::string_view(parameter)}) {
-      std::string out(subject);
-      if (!SearchRegex(*rule.pattern, subject) ||
-          !RE2::Replace(&out, *rule.pattern, rule.target)) {
-        continue;
-      }
-      absl::string_view mapped = out;
-      if (subject.size() != name.size())
-        absl::ConsumeSuffix(&mapped, ".weight");
-      return MappedName{std::string(mapped), rule.index, rule.count};
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace firstframe

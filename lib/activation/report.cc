@@ -182,7 +182,12 @@ void WriteText(const Comparison& c, const ReportOptions& options,
     }
   }
   out << "; " << c.alignment.unmatched_a.size() << " left and "
-      << c.alignment.unmatched_b.size() << " right without counterpart\n";
+      << c.alignment.unmatched_b.size() << " right without counterpart";
+  if (const int64_t alone = c.alignment.num_alone_a + c.alignment.num_alone_b;
+      alone > 0) {
+    out << ", " << alone << " that the map knows to have none";
+  }
+  out << "\n";
   if (!d.rows.empty()) {
     out << "  error over depth (1e-7 to 1): "
         << Sparkline(d, std::max(20, options.columns - 34)) << "\n";
@@ -307,6 +312,8 @@ void WriteJsonl(const Comparison& c, const ReportOptions& options,
   json.Key("pairs").Uint(c.alignment.pairs.size());
   json.Key("unmatched_left").Uint(c.alignment.unmatched_a.size());
   json.Key("unmatched_right").Uint(c.alignment.unmatched_b.size());
+  json.Key("alone_left").Int(c.alignment.num_alone_a);
+  json.Key("alone_right").Int(c.alignment.num_alone_b);
   json.Key("different").Int(d.num_different);
   json.Key("fired").Int(d.num_fired);
   json.Key("isolated").Int(d.num_isolated);
