@@ -47,8 +47,10 @@ ABSL_FLAG(bool, verify, false,
           "Compare a hash of every loaded tensor with a plain read.");
 ABSL_FLAG(bool, roofline, true,
           "Measure the machine's limits in the same run.");
-ABSL_FLAG(std::string, path, "auto",
-          "How files are read: auto (by residency), cached, direct.");
+ABSL_FLAG(
+    std::string, path, "auto",
+    "How files are read: auto (page cache, and around it what is not in it, "
+    "which stays out), cached (fills it), direct.");
 ABSL_FLAG(int, threads, 0,
           "Reading threads; 0: by the CPUs that a rank may use, at most 16.");
 ABSL_FLAG(int, read_kib, 1024, "Size of one buffered read, KiB.");

@@ -38,6 +38,9 @@ const std::vector<LoadModeInfo>& AllLoadModes() {
        "rank 0 loads; large broadcasts overlap its copies", false, false, true},
       {LoadMode::kShardAllgather, "shard_allgather",
        "every rank loads 1/N; gathers overlap the copies", false, false, true},
+      {LoadMode::kAuto, "auto",
+       "the one of these that limits measured first favour; says why", false,
+       false, false},
   };
   return *kModes;
 }

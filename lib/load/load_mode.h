@@ -26,6 +26,7 @@ enum class LoadMode {
   kCufile,             // cuFile, direct or in its compat mode, which it says
   kBroadcastBucketed,  // rank 0 loads; large broadcasts overlap its copies
   kShardAllgather,     // every rank loads 1/N and gathers the rest
+  kAuto,               // the one of ours that the measured limits favour
 };
 
 struct LoadModeInfo {

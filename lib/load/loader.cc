@@ -57,6 +57,13 @@ absl::StatusOr<CheckpointLoader> CheckpointLoader::Create(
   resolved.transfer =
       ResolveTransferOptions(options.transfer, options.runtime != nullptr,
                              options.local_ranks, CountCpus());
+  if (options.runtime != nullptr && HasSeveralNodes()) {
+    FF_ASSIGN_OR_RETURN(const cuda::DeviceProperties properties,
+                        options.runtime->GetProperties(options.device));
+    const NumaPlace place = FindNumaPlace(properties.numa_node);
+    if (resolved.transfer.cpus.empty()) resolved.transfer.cpus = place.cpus;
+    if (!resolved.place.is_bound()) resolved.place = place;
+  }
   timer.End();
   return CheckpointLoader(std::move(plan), std::move(sources),
                           std::move(resolved));
@@ -75,10 +82,10 @@ absl::Status CheckpointLoader::PrepareRing(const PieceList& list) {
   }
   ring_ = StagingRing();
   FF_ASSIGN_OR_RETURN(
-      ring_,
-      StagingRing::Create(
-          wanted, std::min(wanted, LeastRingBytes(options_.transfer)), budget,
-          std::min(options_.transfer.cached_threads, 4), options_.runtime));
+      ring_, StagingRing::Create(
+                 wanted, std::min(wanted, LeastRingBytes(options_.transfer)),
+                 budget, std::min(options_.transfer.cached_threads, 4),
+                 options_.runtime, options_.place));
   timer.End();
   return absl::OkStatus();
 }

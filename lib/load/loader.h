@@ -25,6 +25,7 @@
 #include "lib/cuda/memory.h"
 #include "lib/cuda/runtime.h"
 #include "lib/load/memory_budget.h"
+#include "lib/load/numa.h"
 #include "lib/load/plan.h"
 #include "lib/load/residency.h"
 #include "lib/load/residency_map.h"
@@ -51,6 +52,9 @@ struct LoadOptions {
 
   PathPolicy policy = PathPolicy::kAuto;
   TransferOptions transfer;
+  // Where the ring lies, and the threads that fill it run. Unbound: by the
+  // device, on a machine with several memory nodes.
+  NumaPlace place;
   // Processes of this machine that load at the same time, and share its CPUs.
   int local_ranks = 1;
   // The ring never takes more than this, nor more than a quarter of what the

@@ -24,19 +24,33 @@ namespace {
 
 constexpr uint64_t kPinnedBytes = 64 << 20;
 constexpr uint64_t kCollectiveBytes = 256 << 20;
+constexpr uint64_t kQuickBytes = 256 << 20;
 // Of all ranks together: enough for any disk, and seconds on a slow one.
 constexpr uint64_t kMaxDirectBytes = uint64_t{1} << 30;
 constexpr uint64_t kChunkBytes = 1 << 20;
-constexpr int kRepeats = 3;
+
+// How much to measure.
+struct Effort {
+  int repeats = 3;
+  uint64_t cached_bytes = std::numeric_limits<uint64_t>::max();
+  uint64_t direct_bytes = kMaxDirectBytes;
+  int copies = 24;
+  int operations = 8;
+};
+constexpr Effort kQuick = {.repeats = 2,
+                           .cached_bytes = kQuickBytes,
+                           .direct_bytes = kQuickBytes,
+                           .copies = 4,
+                           .operations = 2};
 
 int64_t Now() { return MonotonicClock::Get().NowNs(); }
 
-// The best of `kRepeats` rates of `measure`, which returns bytes moved. A limit
+// The best of `repeats` rates of `measure`, which returns bytes moved. A limit
 // is what the machine can do, so the best sample is the one to hold against.
-Limit BestOf(Collective& group,
+Limit BestOf(Collective& group, int repeats,
              const std::function<absl::StatusOr<uint64_t>()>& measure) {
   Limit limit;
-  for (int i = 0; i < kRepeats; ++i) {
+  for (int i = 0; i < repeats; ++i) {
     if (const absl::Status met = Barrier(group); !met.ok()) {
       limit.reason = std::string(met.message());
       return limit;
@@ -102,11 +116,11 @@ absl::StatusOr<uint64_t> ForEachChunk(
   return bytes.load();
 }
 
-Limit MeasureCachedRead(CheckpointLoader& loader, Collective& group) {
+Limit MeasureCachedRead(CheckpointLoader& loader, Collective& group,
+                        const Effort& effort) {
   const OpenedSources& sources = loader.sources();
-  const std::vector<Chunk> chunks =
-      CutFiles(sources, std::numeric_limits<uint64_t>::max());
-  return BestOf(group, [&] {
+  const std::vector<Chunk> chunks = CutFiles(sources, effort.cached_bytes);
+  return BestOf(group, effort.repeats, [&] {
     return ForEachChunk(chunks, loader.options().transfer.cached_threads,
                         [&](const Chunk& chunk, std::byte* scratch) {
                           return sources.files[chunk.file].buffered.Read(
@@ -117,10 +131,10 @@ Limit MeasureCachedRead(CheckpointLoader& loader, Collective& group) {
 }
 
 Limit MeasureHostCopy(CheckpointLoader& loader, Collective& group,
-                      std::byte* arena) {
+                      const Effort& effort, std::byte* arena) {
   const OpenedSources& sources = loader.sources();
-  const std::vector<Chunk> chunks =
-      CutFiles(sources, loader.plan().tensor_bytes);
+  const std::vector<Chunk> chunks = CutFiles(
+      sources, std::min(loader.plan().tensor_bytes, effort.cached_bytes));
   std::vector<std::byte*> maps;
   Limit limit;
   for (const OpenedFile& file : sources.files) {
@@ -133,7 +147,7 @@ Limit MeasureHostCopy(CheckpointLoader& loader, Collective& group,
     maps.push_back(static_cast<std::byte*>(map));
   }
   const uint64_t room = loader.plan().arena_bytes;
-  limit = BestOf(group, [&]() -> absl::StatusOr<uint64_t> {
+  limit = BestOf(group, effort.repeats, [&]() -> absl::StatusOr<uint64_t> {
     if (!limit.reason.empty()) return absl::UnavailableError(limit.reason);
     return ForEachChunk(
         chunks, loader.options().transfer.cached_threads,
@@ -157,7 +171,8 @@ Limit MeasureHostCopy(CheckpointLoader& loader, Collective& group,
 
 // The loader's own direct path into nowhere but its ring would measure the
 // loader; this reads with the same depth and no arena: whole slots, file order.
-Limit MeasureDirectRead(CheckpointLoader& loader, Collective& group) {
+Limit MeasureDirectRead(CheckpointLoader& loader, Collective& group,
+                        const Effort& effort) {
   const OpenedSources& sources = loader.sources();
   absl::Status can_read_directly;
   for (const OpenedFile& file : sources.files) {
@@ -173,7 +188,7 @@ Limit MeasureDirectRead(CheckpointLoader& loader, Collective& group) {
     uint64_t least;
   };
   std::vector<Read> reads;
-  const uint64_t most = kMaxDirectBytes / group.size();
+  const uint64_t most = effort.direct_bytes / group.size();
   uint64_t total = 0;
   for (size_t f = 0; f < sources.files.size(); ++f) {
     const uint64_t size = sources.files[f].buffered.size_bytes();
@@ -183,7 +198,7 @@ Limit MeasureDirectRead(CheckpointLoader& loader, Collective& group) {
       total += n;
     }
   }
-  return BestOf(group, [&]() -> absl::StatusOr<uint64_t> {
+  return BestOf(group, effort.repeats, [&]() -> absl::StatusOr<uint64_t> {
     FF_RETURN_IF_ERROR(can_read_directly);
     std::atomic<size_t> next = 0;
     const int threads = transfer.direct_threads;
@@ -227,39 +242,37 @@ Limit MeasureDirectRead(CheckpointLoader& loader, Collective& group) {
 }
 
 Limit MeasurePinnedCopies(CheckpointLoader& loader, Collective& group,
-                          std::byte* device_arena) {
+                          const Effort& effort, std::byte* device_arena) {
   cuda::Runtime& runtime = *loader.options().runtime;
   absl::StatusOr<cuda::PinnedBuffer> pinned =
       cuda::PinnedBuffer::Allocate(kPinnedBytes, runtime);
   absl::StatusOr<cuda::Stream> stream = cuda::Stream::Create(0, runtime);
-  return BestOf(group, [&]() -> absl::StatusOr<uint64_t> {
+  return BestOf(group, effort.repeats, [&]() -> absl::StatusOr<uint64_t> {
     FF_RETURN_IF_ERROR(pinned.status());
     FF_RETURN_IF_ERROR(stream.status());
     const uint64_t size = std::min(kPinnedBytes, loader.plan().arena_bytes);
-    constexpr int kCopies = 24;
-    for (int i = 0; i < kCopies; ++i) {
+    for (int i = 0; i < effort.copies; ++i) {
       FF_RETURN_IF_ERROR(stream->CopyAsync(device_arena, pinned->data(), size));
     }
     FF_RETURN_IF_ERROR(stream->Synchronize());
-    return size * kCopies;
+    return size * effort.copies;
   });
 }
 
 // Bytes of the buffer over the time of one operation, of many in a row.
-Limit MeasureCollective(Collective& group, std::byte* arena, uint64_t room,
-                        bool gather) {
+Limit MeasureCollective(Collective& group, const Effort& effort,
+                        std::byte* arena, uint64_t room, bool gather) {
   const uint64_t share =
       std::min(kCollectiveBytes, room) / (256 * group.size()) * 256;
   const uint64_t size =
       gather ? share * group.size() : std::min(kCollectiveBytes, room);
-  return BestOf(group, [&]() -> absl::StatusOr<uint64_t> {
-    constexpr int kOperations = 8;
-    for (int i = 0; i < kOperations; ++i) {
+  return BestOf(group, effort.repeats, [&]() -> absl::StatusOr<uint64_t> {
+    for (int i = 0; i < effort.operations; ++i) {
       FF_RETURN_IF_ERROR(gather ? group.AllGather(arena, share)
                                 : group.Broadcast(arena, size, 0));
     }
     FF_RETURN_IF_ERROR(group.Wait());
-    return size * kOperations;
+    return size * effort.operations;
   });
 }
 
@@ -280,29 +293,32 @@ absl::StatusOr<Roofline> MeasureRoofline(CheckpointLoader& loader,
                                          Collective& group,
                                          const RooflineOptions& options) {
   Roofline roofline;
+  const Effort effort = options.is_quick ? kQuick : Effort();
   const std::string no_device = "no device";
   // What every rank does must not depend on what one of them sees.
   const bool looks_warm =
       loader.sources().ProbeAll().fraction().value_or(1) > 0.99;
   FF_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                       group.Exchange(looks_warm ? "warm" : "cold"));
-  if (all[0] == "warm") {
-    roofline.cached_read = MeasureCachedRead(loader, group);
+  const bool is_warm = all[0] == "warm";
+  if (is_warm) {
+    roofline.cached_read = MeasureCachedRead(loader, group, effort);
     if (options.host_arena != nullptr) {
-      roofline.host_copy = MeasureHostCopy(loader, group, options.host_arena);
+      roofline.host_copy =
+          MeasureHostCopy(loader, group, effort, options.host_arena);
     }
   } else {
     roofline.cached_read.reason = roofline.host_copy.reason =
         "the files are not in the page cache";
   }
-  if (options.measure_direct) {
-    roofline.direct_read = MeasureDirectRead(loader, group);
+  if (options.measure_direct && !(options.is_quick && is_warm)) {
+    roofline.direct_read = MeasureDirectRead(loader, group, effort);
   } else {
     roofline.direct_read.reason = "not wanted";
   }
   if (options.device_arena != nullptr) {
     roofline.pinned_h2d =
-        MeasurePinnedCopies(loader, group, options.device_arena);
+        MeasurePinnedCopies(loader, group, effort, options.device_arena);
   } else {
     roofline.pinned_h2d.reason = no_device;
   }
@@ -311,8 +327,8 @@ absl::StatusOr<Roofline> MeasureRoofline(CheckpointLoader& loader,
                                 : options.host_arena;
   if (group.size() > 1 && shared != nullptr) {
     const uint64_t room = loader.plan().arena_bytes;
-    roofline.broadcast = MeasureCollective(group, shared, room, false);
-    roofline.all_gather = MeasureCollective(group, shared, room, true);
+    roofline.broadcast = MeasureCollective(group, effort, shared, room, false);
+    roofline.all_gather = MeasureCollective(group, effort, shared, room, true);
   } else {
     roofline.broadcast.reason = roofline.all_gather.reason = "one rank";
   }

@@ -60,6 +60,8 @@ absl::Status RunLoadMode(LoadMode mode, CheckpointLoader& loader,
     return absl::OkStatus();
   };
   switch (mode) {
+    case LoadMode::kAuto:
+      break;  // the caller chooses first
     case LoadMode::kToCpu: {
       FF_ASSIGN_OR_RETURN(const BaselineReport report,
                           TouchPerTensor(plan, loader.sources()));
@@ -127,7 +129,7 @@ absl::Status RunLoadMode(LoadMode mode, CheckpointLoader& loader,
       return absl::OkStatus();
     }
   }
-  return absl::OkStatus();
+  return absl::InternalError("a mode that was not resolved");
 }
 
 }  // namespace firstframe

@@ -81,11 +81,9 @@ void HostArena::Populate(int threads) const {
   for (std::thread& helper : helpers) helper.join();
 }
 
-absl::StatusOr<StagingRing> StagingRing::Create(size_t size_bytes,
-                                                size_t least_bytes,
-                                                uint64_t budget_bytes,
-                                                int threads,
-                                                cuda::Runtime* runtime) {
+absl::StatusOr<StagingRing> StagingRing::Create(
+    size_t size_bytes, size_t least_bytes, uint64_t budget_bytes, int threads,
+    cuda::Runtime* runtime, const NumaPlace& place) {
   const Clock& clock = MonotonicClock::Get();
   StagingRing ring;
   const int64_t start = clock.NowNs();
@@ -97,6 +95,14 @@ absl::StatusOr<StagingRing> StagingRing::Create(size_t size_bytes,
   }
   FF_ASSIGN_OR_RETURN(ring.arena_, HostArena::Allocate(size));
   ring.size_bytes_ = size;
+  if (place.is_bound()) {
+    if (const absl::Status status = PreferNode(ring.data(), size, place.node);
+        !status.ok()) {
+      absl::StrAppend(
+          &ring.note_, ring.note_.empty() ? "" : "; ",
+          "staging ring may lie far from the device: ", status.message());
+    }
+  }
   ring.arena_.Populate(threads);
   const int64_t populated = clock.NowNs();
   ring.allocate_ns_ = populated - start;

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "lib/cuda/memory.h"
 #include "lib/cuda/runtime.h"
+#include "lib/load/numa.h"
 
 namespace firstframe {
 
@@ -51,6 +52,8 @@ class StagingRing {
  public:
   StagingRing() = default;
 
+  // On the memory node of `place` when that is bound.
+  //
   // Takes `size_bytes`, or what the limits leave of it but at least
   // `least_bytes`, and pins it for `runtime`'s devices when `runtime` is not
   // null. A ring that cannot be pinned is still usable; notes() says so.
@@ -58,7 +61,8 @@ class StagingRing {
   static absl::StatusOr<StagingRing> Create(size_t size_bytes,
                                             size_t least_bytes,
                                             uint64_t budget_bytes, int threads,
-                                            cuda::Runtime* runtime);
+                                            cuda::Runtime* runtime,
+                                            const NumaPlace& place = {});
 
   std::byte* data() const { return arena_.data(); }
   size_t size_bytes() const { return size_bytes_; }

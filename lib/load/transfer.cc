@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/check.h"
 #include "lib/base/status_macros.h"
+#include "lib/load/numa.h"
 #include "lib/load/transfer_state.h"
 #include "lib/timing/clock.h"
 
@@ -141,6 +142,7 @@ void StartThreads(const TransferOptions& options, std::byte* direct_memory,
       BlockRing* const ring = rings[p].get();
       threads->emplace_back(
           [is_direct = shape.is_direct, slots, ring, &queue, &state, &options] {
+            RunThreadOn(options.cpus);
             absl::Status status;
             if (is_direct) {
               status = RunDirect(queue, slots, options.allow_io_uring, state);

@@ -49,6 +49,8 @@ struct TransferOptions {
   // streams take 10 to 15 % longer (docs/benchmarks.md).
   int copy_streams = 1;
   bool allow_io_uring = true;
+  // Where the threads run; empty: anywhere.
+  std::vector<int> cpus;
 };
 
 inline constexpr int kMaxAutoThreads = 16;

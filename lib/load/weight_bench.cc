@@ -7,9 +7,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "lib/base/percentile.h"
 #include "lib/base/status_macros.h"
 #include "lib/host/process.h"
+#include "lib/load/choose_mode.h"
 #include "lib/load/group_load.h"
 #include "lib/load/run_load_mode.h"
 #include "lib/load/tensor_hash.h"
@@ -42,7 +44,9 @@ class Bench {
 
   absl::Status Open(const LoadSource& source, WeightBenchResult* result);
   absl::StatusOr<ModeResult> RunMode(LoadMode mode);
-  absl::StatusOr<Roofline> MeasureLimits();
+  absl::StatusOr<Roofline> MeasureLimits(bool is_quick = false);
+  // What "auto" stands for; measured once.
+  absl::StatusOr<ModeChoice> Choose();
   const OpenedSources& sources() const { return device_loader_->sources(); }
 
  private:
@@ -72,7 +76,8 @@ class Bench {
   HostArena host_arena_;
   cuda::DeviceBuffer device_arena_;
   std::vector<uint64_t> expected_;  // hashes of the files, once
-  int64_t pin_ns_ = 0;              // of the sample that is running
+  std::optional<ModeChoice> choice_;
+  int64_t pin_ns_ = 0;  // of the sample that is running
 };
 
 absl::Status Bench::Open(const LoadSource& source, WeightBenchResult* result) {
@@ -248,17 +253,39 @@ absl::StatusOr<ModeResult> Bench::RunMode(LoadMode mode) {
   return result;
 }
 
-absl::StatusOr<Roofline> Bench::MeasureLimits() {
+absl::StatusOr<Roofline> Bench::MeasureLimits(bool is_quick) {
   LoadSample unused;
   RooflineOptions options;
+  options.is_quick = is_quick;
   options.stream = options_.stream;
   options.measure_direct = true;
-  FF_ASSIGN_OR_RETURN(options.host_arena, ArenaFor(LoadMode::kHost, &unused));
+  if (!is_quick || !has_device()) {
+    FF_ASSIGN_OR_RETURN(options.host_arena, ArenaFor(LoadMode::kHost, &unused));
+  }
   if (has_device()) {
     FF_ASSIGN_OR_RETURN(options.device_arena,
                         ArenaFor(LoadMode::kIndependent, &unused));
   }
   return MeasureRoofline(*device_loader_, group_, options);
+}
+
+absl::StatusOr<ModeChoice> Bench::Choose() {
+  if (choice_) return *choice_;
+  if (options_.on_step) options_.on_step("auto");
+  const int64_t start = Now();
+  FF_ASSIGN_OR_RETURN(const Roofline roofline, MeasureLimits(true));
+  ModeChoice mine = ChooseLoadMode(roofline, group_.size(), has_device(),
+                                   sources().ProbeAll().fraction().value_or(1));
+  // Every rank measured its own; rank 0's verdict holds for all.
+  FF_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                      group_.Exchange(GetLoadModeInfo(mine.mode).name));
+  FF_ASSIGN_OR_RETURN(const std::vector<LoadMode> parsed,
+                      ParseLoadModes(all[0]));
+  mine.mode = parsed[0];
+  absl::StrAppend(&mine.why, absl::StrFormat("; measured in %.2f s",
+                                             Seconds(Now() - start)));
+  choice_ = std::move(mine);
+  return *choice_;
 }
 
 }  // namespace
@@ -292,7 +319,12 @@ absl::StatusOr<WeightBenchResult> RunWeightBench(
   FF_RETURN_IF_ERROR(Agree(group, bench.Open(source, &result)));
   result.residency = bench.sources().ProbeAll();
   for (const LoadMode mode : options.modes) {
-    FF_ASSIGN_OR_RETURN(ModeResult mode_result, bench.RunMode(mode));
+    ModeChoice choice = {.mode = mode, .why = ""};
+    if (mode == LoadMode::kAuto) {
+      FF_ASSIGN_OR_RETURN(choice, bench.Choose());
+    }
+    FF_ASSIGN_OR_RETURN(ModeResult mode_result, bench.RunMode(choice.mode));
+    mode_result.chosen_because = choice.why;
     for (const LoadSample& sample : mode_result.samples) {
       if (!sample.cufile.empty()) result.cufile = sample.cufile;
     }

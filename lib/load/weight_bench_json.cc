@@ -108,6 +108,9 @@ void WriteSummary(const WeightBenchResult& result, const ModeResult& mode,
   for (const LoadSample& sample : mode.samples) {
     seconds.push_back(sample.seconds);
   }
+  if (!mode.chosen_because.empty()) {
+    json->Key("chosen_because").String(mode.chosen_because);
+  }
   json->Key("n").Uint(seconds.size());
   json->Key("seconds_best").Double(mode.BestSeconds());
   json->Key("seconds_median").Double(mode.MedianSeconds());

@@ -81,6 +81,9 @@ void WritePhases(const WeightBenchResult& result, std::ostream& out) {
 void WriteNotes(const WeightBenchResult& result, std::ostream& out) {
   for (const ModeResult& mode : result.modes) {
     const absl::string_view name = GetLoadModeInfo(mode.mode).name;
+    if (!mode.chosen_because.empty()) {
+      out << "auto is " << name << ": " << mode.chosen_because << "\n";
+    }
     std::vector<std::string> seen;
     for (const LoadSample& sample : mode.samples) {
       for (const std::string& note : sample.degraded) {

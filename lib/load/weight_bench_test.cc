@@ -65,8 +65,15 @@ TEST(WeightBench, HostModesAreTimedAndVerified) {
   ASSERT_OK_AND_ASSIGN(const WeightBenchResult result,
                        RunWeightBench(checkpoint.source, *group, options));
   EXPECT_EQ(result.tensors, checkpoint.source.tensors.size());
-  for (const ModeResult& mode : result.modes) {
+  for (size_t i = 0; i < result.modes.size(); ++i) {
+    const ModeResult& mode = result.modes[i];
     const LoadModeInfo& info = GetLoadModeInfo(mode.mode);
+    if (options.modes[i] == LoadMode::kAuto) {
+      EXPECT_EQ(mode.mode, LoadMode::kHost);
+      EXPECT_THAT(mode.chosen_because, HasSubstr("by host_copy; measured in"));
+    } else {
+      EXPECT_EQ(mode.chosen_because, "");
+    }
     if (info.needs_device || mode.mode == LoadMode::kShardAllgather) {
       EXPECT_FALSE(mode.skipped.empty()) << std::string(info.name);
       continue;

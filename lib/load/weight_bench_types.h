@@ -77,6 +77,7 @@ struct LoadSample {
 struct ModeResult {
   LoadMode mode = LoadMode::kToCpu;
   std::vector<LoadSample> samples;  // warm-ups are not among them
+  std::string chosen_because;       // by "auto"; empty: asked for by name
   std::string skipped;              // why there are none; empty: there are
   BindingLimit limit;               // with WeightBenchOptions::roofline
 
