@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "lib/base/status_macros.h"
 #include "lib/profiler/tick_clock.h"
 
@@ -32,17 +33,25 @@ constexpr int32_t kKinds[] = {cupti::kConcurrentKernel, cupti::kMemcpy,
 
 void IgnoreCallback(void*, int, uint32_t, const void*) {}
 
-// "cudaLaunchKernel_v7000" is cudaLaunchKernel to everyone who reads traces.
-std::string StripVersion(absl::string_view name) {
+// Takes "_v7000" away.
+absl::string_view WithoutVersion(absl::string_view name) {
   const size_t at = name.rfind("_v");
-  if (at == absl::string_view::npos) return std::string(name);
-  for (size_t i = at + 2; i < name.size(); ++i) {
-    if (name[i] < '0' || name[i] > '9') return std::string(name);
-  }
-  return std::string(name.substr(0, at));
+  if (at == absl::string_view::npos || at + 2 == name.size()) return name;
+  const absl::string_view digits = name.substr(at + 2);
+  return digits.find_first_not_of("0123456789") == absl::string_view::npos
+             ? name.substr(0, at)
+             : name;
 }
 
 }  // namespace
+
+std::string ApiCallName(absl::string_view callback_name) {
+  absl::string_view name = WithoutVersion(callback_name);
+  // A thread's own default stream; what CUDA 13's compiler calls for <<<>>>.
+  if (!absl::ConsumeSuffix(&name, "_ptsz")) absl::ConsumeSuffix(&name, "_ptds");
+  absl::ConsumePrefix(&name, "__");
+  return std::string(name);
+}
 
 CuptiCollector* CuptiCollector::instance_ = nullptr;
 
@@ -253,7 +262,7 @@ absl::string_view CuptiCollector::ApiName(int domain, uint32_t cbid) {
     const char* name = nullptr;
     if (api_.get_callback_name(domain, cbid, &name) == cupti::kSuccess &&
         name != nullptr) {
-      names[cbid] = StripVersion(name);
+      names[cbid] = ApiCallName(name);
     }
   }
   return names[cbid];

@@ -121,6 +121,10 @@ class CuptiCollector {
 // timeline needs. The rest (cudaGetDevice and the like) is many times more.
 bool IsInterestingApiCall(absl::string_view name);
 
+// The name that readers of traces know a callback's function by:
+// "__cudaLaunchKernel_ptsz_v13000" is cudaLaunchKernel.
+std::string ApiCallName(absl::string_view callback_name);
+
 }  // namespace firstframe
 
 #endif  // LIB_PROFILER_CUPTI_COLLECTOR_H_

@@ -247,6 +247,21 @@ TEST_F(CuptiCollectorTest, PastItsBudgetItCountsAndDrops) {
   EXPECT_EQ(collector->dropped(), 2);
 }
 
+TEST(CuptiCollector, NamesOfCalls) {
+  for (const auto& [callback, name] : std::map<std::string, std::string>{
+           {"cudaLaunchKernel_v7000", "cudaLaunchKernel"},
+           {"cudaLaunchKernel_ptsz_v7000", "cudaLaunchKernel"},
+           {"__cudaLaunchKernel_v13000", "cudaLaunchKernel"},
+           {"__cudaLaunchKernel_ptsz_v13000", "cudaLaunchKernel"},
+           {"cudaMemcpy_ptds_v7000", "cudaMemcpy"},
+           {"cuMemcpyHtoD_v2", "cuMemcpyHtoD"},
+           {"cuLaunchKernel_ptsz", "cuLaunchKernel"},
+           {"cudaStream_vx", "cudaStream_vx"},
+           {"cuTail_v", "cuTail_v"}}) {
+    EXPECT_EQ(ApiCallName(callback), name);
+  }
+}
+
 TEST(CuptiCollector, InterestingCalls) {
   for (const char* name :
        {"cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpyAsync",

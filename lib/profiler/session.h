@@ -66,7 +66,9 @@ class Session {
   void Exit(Name name, int64_t start);
 
   // Records a span of a name that is not selected, while collection is on.
-  bool collecting() const { return depth_.load(std::memory_order_relaxed) > 0; }
+  bool collecting() const {
+    return options_.all || depth_.load(std::memory_order_relaxed) > 0;
+  }
   int64_t Now() const { return clock_.Now(); }
   void AddSpan(uint32_t id, int64_t start) {
     spans_.Add({start, clock_.Now(), id, 0});
