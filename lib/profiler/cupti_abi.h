@@ -28,6 +28,7 @@ enum Kind : int32_t {
   kConcurrentKernel = 10,
   kOverhead = 17,
   kSynchronization = 38,
+  kExternalCorrelation = 39,
 };
 
 #define FF_CUPTI_RECORD struct __attribute__((packed, aligned(8)))
@@ -127,6 +128,14 @@ FF_CUPTI_RECORD SyncRecord {  // CUpti_ActivitySynchronization, 2
   uint32_t event_id;
 };
 
+FF_CUPTI_RECORD ExternalRecord {  // CUpti_ActivityExternalCorrelation
+  int32_t kind;
+  int32_t external_kind;
+  uint64_t external_id;
+  uint32_t correlation_id;
+  uint32_t reserved;
+};
+
 FF_CUPTI_RECORD OverheadRecord {  // CUpti_ActivityOverhead .. 3
   int32_t kind;
   int32_t overhead_kind;
@@ -160,6 +169,9 @@ inline constexpr size_t kOldSubscriberNameBytes = 64;
 // CUpti_CallbackDomain.
 inline constexpr int kDomainDriver = 1;
 inline constexpr int kDomainRuntime = 2;
+
+// CUpti_ExternalCorrelationKind: CUSTOM2. Kineto uses the other two.
+inline constexpr int kExternalOurs = 5;
 
 // CUpti_ActivityAttribute.
 inline constexpr int kAttributeDeviceBufferBytes = 0;

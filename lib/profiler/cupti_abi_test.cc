@@ -44,6 +44,12 @@ TEST(CuptiAbi, Records) {
   EXPECT_SAME(SyncRecord, stream_id, CUpti_ActivitySynchronization2, streamId);
   EXPECT_SAME(OverheadRecord, start, CUpti_ActivityOverhead3, start);
   EXPECT_SAME(OverheadRecord, end, CUpti_ActivityOverhead3, end);
+  EXPECT_SAME(ExternalRecord, external_kind, CUpti_ActivityExternalCorrelation,
+              externalKind);
+  EXPECT_SAME(ExternalRecord, external_id, CUpti_ActivityExternalCorrelation,
+              externalId);
+  EXPECT_SAME(ExternalRecord, correlation_id, CUpti_ActivityExternalCorrelation,
+              correlationId);
   EXPECT_EQ(sizeof(cupti::SubscriberParams), sizeof(CUpti_SubscriberParams));
 }
 
@@ -57,6 +63,9 @@ TEST(CuptiAbi, Constants) {
   EXPECT_EQ(int{cupti::kOverhead}, int{CUPTI_ACTIVITY_KIND_OVERHEAD});
   EXPECT_EQ(int{cupti::kSynchronization},
             int{CUPTI_ACTIVITY_KIND_SYNCHRONIZATION});
+  EXPECT_EQ(int{cupti::kExternalCorrelation},
+            int{CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
+  EXPECT_EQ(cupti::kExternalOurs, int{CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2});
   EXPECT_EQ(cupti::kMultipleSubscribers,
             int{CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED});
   EXPECT_EQ(cupti::kMaxLimitReached, int{CUPTI_ERROR_MAX_LIMIT_REACHED});

@@ -40,6 +40,8 @@ struct CuptiApi {
   cupti::Result (*subscribe_v2)(void**, Callback, void*,
                                 cupti::SubscriberParams*);
   cupti::Result (*set_thread_id_type)(int);
+  cupti::Result (*push_external)(int, uint64_t);
+  cupti::Result (*pop_external)(int, uint64_t*);
 
   // Opens the copy that the process has mapped already (PyTorch brings its
   // own), else the one that `search` finds. Unavailable with the package that

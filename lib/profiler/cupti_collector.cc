@@ -155,6 +155,7 @@ absl::Status CuptiCollector::Enable() {
           absl::StrCat("cuptiActivityEnable: ", api_.Message(result)));
     }
   }
+  if (options_.external_correlation) api_.enable(cupti::kExternalCorrelation);
   Calibrate();
   enabled_ = true;
   return absl::OkStatus();
@@ -165,6 +166,18 @@ void CuptiCollector::Disable() {
   for (const int32_t kind : kKinds) {
     api_.disable(kind);
   }
+  if (options_.external_correlation) api_.disable(cupti::kExternalCorrelation);
+}
+
+bool CuptiCollector::PushExternal(uint64_t id) {
+  return options_.external_correlation && api_.push_external != nullptr &&
+         api_.pop_external != nullptr &&
+         api_.push_external(cupti::kExternalOurs, id) == cupti::kSuccess;
+}
+
+void CuptiCollector::PopExternal() {
+  uint64_t last = 0;
+  api_.pop_external(cupti::kExternalOurs, &last);
 }
 
 void CuptiCollector::Flush(bool forced) {
@@ -293,6 +306,9 @@ void CuptiCollector::DecodeOne(void* record) {
       }
       break;
     }
+    case cupti::kExternalCorrelation:
+      sink_->OnExternal(*static_cast<const cupti::ExternalRecord*>(record));
+      break;
     case cupti::kSynchronization:
       sink_->OnSync(Shifted<cupti::SyncRecord>(record));
       break;

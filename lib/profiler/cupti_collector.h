@@ -24,6 +24,9 @@ namespace firstframe {
 class CuptiSink {
  public:
   virtual ~CuptiSink() = default;
+  // What the thread had pushed at the call that the next OnApi has, if that is
+  // recorded at all.
+  virtual void OnExternal(const cupti::ExternalRecord& record) = 0;
   virtual void OnApi(const cupti::ApiRecord& record, absl::string_view name,
                      bool is_driver) = 0;
   // Mangled name.
@@ -43,6 +46,8 @@ struct CuptiOptions {
   // Hold CUPTI against other tools. Not doing so saves a part of a microsecond
   // on every CUDA call, but another tool may then take our records.
   bool subscribe = true;
+  // Let calls carry what PushExternal was given.
+  bool external_correlation = true;
   // API calls beside those that launch, copy or wait.
   bool all_api_calls = false;
 };
@@ -60,6 +65,11 @@ class CuptiCollector {
   absl::Status Enable();
   void Disable();
   bool enabled() const { return enabled_.load(std::memory_order_acquire); }
+
+  // Until the thread's next PopExternal its calls carry `id`. Returns whether
+  // they do: then PopExternal is to be called, on the same thread.
+  bool PushExternal(uint64_t id);
+  void PopExternal();
 
   // Delivers what is complete; `forced` also what is not (at the end).
   void Flush(bool forced);

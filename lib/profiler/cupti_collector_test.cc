@@ -31,6 +31,7 @@ struct FakeCupti {
   std::vector<std::pair<size_t, size_t>>
       walk;  // offsets of records in a buffer
   size_t next = 0;
+  std::vector<std::pair<int, uint64_t>> pushed;  // external ids
 };
 FakeCupti* fake = nullptr;
 
@@ -101,6 +102,16 @@ cupti::Result GetTimestamp(uint64_t* time) {
   return cupti::kSuccess;
 }
 
+cupti::Result PushExternal(int kind, uint64_t id) {
+  fake->pushed.emplace_back(kind, id);
+  return cupti::kSuccess;
+}
+cupti::Result PopExternal(int, uint64_t* last) {
+  *last = fake->pushed.back().second;
+  fake->pushed.pop_back();
+  return cupti::kSuccess;
+}
+
 CuptiApi FakeApi() {
   CuptiApi api = {};
   api.path = "fake";
@@ -119,11 +130,17 @@ CuptiApi FakeApi() {
   api.unsubscribe = &Unsubscribe;
   api.get_timestamp = &GetTimestamp;
   api.subscribe_v2 = &SubscribeV2;
+  api.push_external = &PushExternal;
+  api.pop_external = &PopExternal;
   return api;
 }
 
 class Sink : public CuptiSink {
  public:
+  void OnExternal(const cupti::ExternalRecord& record) override {
+    seen.push_back("external " + std::to_string(record.external_id) + " of " +
+                   std::to_string(record.correlation_id));
+  }
   void OnApi(const cupti::ApiRecord& record, absl::string_view name,
              bool is_driver) override {
     seen.push_back(std::string(name) + (is_driver ? " driver " : " runtime ") +
@@ -183,6 +200,12 @@ TEST_F(CuptiCollectorTest, DecodesWhatItSelected) {
   cupti_.requested(&buffer, &size, &records);
   ASSERT_NE(buffer, nullptr);
   size_t at = 0;
+  cupti::ExternalRecord external = {};
+  external.kind = cupti::kExternalCorrelation;
+  external.external_kind = cupti::kExternalOurs;
+  external.external_id = 41;
+  external.correlation_id = 9;
+  Put(external, buffer, &at);
   cupti::ApiRecord api = {};
   api.kind = cupti::kRuntime;
   api.cbid = 2;
@@ -214,9 +237,10 @@ TEST_F(CuptiCollectorTest, DecodesWhatItSelected) {
   Put(unknown, buffer, &at);
   cupti_.dropped = 3;
   cupti_.completed(nullptr, 0, buffer, size, at);
-  EXPECT_THAT(sink_.seen,
-              ElementsAre("cudaLaunchKernel runtime 9", "kernel k", "memcpy 7",
-                          "memset 8", "sync", "overhead"));
+  EXPECT_THAT(
+      sink_.seen,
+      ElementsAre("external 41 of 9", "cudaLaunchKernel runtime 9", "kernel k",
+                  "memcpy 7", "memset 8", "sync", "overhead"));
   EXPECT_EQ(collector->dropped(), 3);
   EXPECT_NEAR(static_cast<double>(sink_.kernel_start), 4e9, 1e6)
       << "in our clock";
@@ -245,6 +269,27 @@ TEST_F(CuptiCollectorTest, PastItsBudgetItCountsAndDrops) {
   cupti_.completed(nullptr, 0, buffer, size, at);
   EXPECT_TRUE(sink_.seen.empty());
   EXPECT_EQ(collector->dropped(), 2);
+}
+
+TEST_F(CuptiCollectorTest, PushesExternalIds) {
+  ASSERT_OK_AND_ASSIGN(auto collector,
+                       CuptiCollector::Create(FakeApi(), {}, &sink_));
+  ASSERT_THAT(collector->Enable(), IsOk());
+  EXPECT_EQ(cupti_.kinds.count(cupti::kExternalCorrelation), 1u);
+  EXPECT_TRUE(collector->PushExternal(5));
+  EXPECT_THAT(cupti_.pushed, ElementsAre(std::pair(cupti::kExternalOurs, 5u)));
+  collector->PopExternal();
+  EXPECT_TRUE(cupti_.pushed.empty());
+}
+
+TEST_F(CuptiCollectorTest, WithoutExternalIds) {
+  CuptiOptions options;
+  options.external_correlation = false;
+  ASSERT_OK_AND_ASSIGN(auto collector,
+                       CuptiCollector::Create(FakeApi(), options, &sink_));
+  ASSERT_THAT(collector->Enable(), IsOk());
+  EXPECT_EQ(cupti_.kinds.count(cupti::kExternalCorrelation), 0u);
+  EXPECT_FALSE(collector->PushExternal(5));
 }
 
 TEST(CuptiCollector, NamesOfCalls) {

@@ -110,14 +110,14 @@ class Ranges : public NvtxHandler {
     if (running == nullptr || stack_.empty()) return;
     const Open open = stack_.back();
     stack_.pop_back();
-    running->Exit(open.name, open.start);
+    running->Exit(open.name, open.entry);
   }
 
   uint64_t OnStart(absl::string_view name) override {
     Session* const running = session.load(std::memory_order_relaxed);
     if (running == nullptr) return 0;
     const Session::Name id = Intern(*running, name);
-    const Open open = {id, running->Enter(id)};
+    const Open open = {id, running->Enter(id, /*may_move=*/true)};
     const std::lock_guard<std::mutex> lock(mutex_);
     open_.emplace(++last_range_, open);
     return last_range_;
@@ -134,13 +134,13 @@ class Ranges : public NvtxHandler {
       open = found->second;
       open_.erase(found);
     }
-    running->Exit(open.name, open.start);
+    running->Exit(open.name, open.entry);
   }
 
  private:
   struct Open {
     Session::Name name;
-    int64_t start;
+    Session::Open entry;
   };
 
   // Each thread remembers the names it has used: no lock on the way.

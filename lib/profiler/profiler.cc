@@ -66,11 +66,11 @@ void ProfilerScope::Begin(Profiler& profiler, Session::Name name,
   profiler_ = &profiler;
   name_ = name;
   if (profiler.nvtx()) NvtxPush(text);
-  start_ = profiler.session().Enter(name);
+  open_ = profiler.session().Enter(name);
 }
 
 void ProfilerScope::End() {
-  profiler_->session().Exit(name_, start_);
+  profiler_->session().Exit(name_, open_);
   if (profiler_->nvtx()) NvtxPop();
 }
 

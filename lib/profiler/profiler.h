@@ -121,7 +121,7 @@ class ProfilerScope {
 
   Profiler* profiler_ = nullptr;
   Session::Name name_;
-  int64_t start_ = 0;
+  Session::Open open_;
 };
 
 // A region whose name is not known before; looks it up each time.

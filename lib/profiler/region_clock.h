@@ -1,60 +1,88 @@
-// When any collected region was open: what decides whether an event belongs.
+// Which collected region was open when: what decides whether a launch belongs,
+// and to which region.
 
 #ifndef LIB_PROFILER_REGION_CLOCK_H_
 #define LIB_PROFILER_REGION_CLOCK_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <vector>
+#include <deque>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
 
 namespace firstframe {
 
-// The union, over all threads, of the times between Open and Close.
-// Thread-safe.
+// The regions open at each moment of the last kMaxChanges openings and
+// closings, over all threads. A region is a number of one entry into it, from
+// 1; a thread is the kernel's id. Thread-safe.
 class RegionClock {
  public:
-  // Counts one more open region from `time_ns` on. Returns whether it is the
-  // only one.
-  bool Open(int64_t time_ns) {
+  // Marks `region` as entered by `tid` at `time_ns`.
+  void Open(int64_t time_ns, uint32_t region, int64_t tid) {
     absl::MutexLock lock(&mutex_);
-    if (depth_++ > 0) return false;
-    intervals_.emplace_back(time_ns, INT64_MAX);
-    return true;
+    open_.push_back({region, tid});
+    Append(time_ns);
   }
 
-  // Ends one. Returns whether it was the last.
-  bool Close(int64_t time_ns) {
+  // Marks it as left; on any thread. A region that is not open is ignored.
+  void Close(int64_t time_ns, uint32_t region) {
     absl::MutexLock lock(&mutex_);
-    if (depth_ == 0 || --depth_ > 0) return false;
-    intervals_.back().second = time_ns;
-    return true;
+    for (auto it = open_.rbegin(); it != open_.rend(); ++it) {
+      if (it->region != region) continue;
+      open_.erase(open_.begin() + (&*it - open_.data()));
+      Append(time_ns);
+      return;
+    }
   }
 
-  // Returns whether a region was open at `time_ns`.
-  bool Contains(int64_t time_ns) const {
+  // The region that a call made by `tid` at `time_ns` is in: the innermost one
+  // that this thread entered, else the one entered last by anybody (autograd
+  // launches on a thread of its own). 0: none was open.
+  uint32_t RegionAt(int64_t time_ns, int64_t tid) const {
     absl::MutexLock lock(&mutex_);
-    const auto after =
-        std::upper_bound(intervals_.begin(), intervals_.end(), time_ns,
-                         [](int64_t time, const auto& interval) {
-                           return time < interval.first;
-                         });
-    return after != intervals_.begin() && time_ns < (after - 1)->second;
+    const auto after = std::upper_bound(
+        changes_.begin(), changes_.end(), time_ns,
+        [](int64_t time, const Change& change) { return time < change.time; });
+    if (after == changes_.begin()) return 0;
+    const Entries& open = (after - 1)->open;
+    for (auto it = open.rbegin(); it != open.rend(); ++it) {
+      if (it->tid == tid) return it->region;
+    }
+    return open.empty() ? 0 : open.back().region;
   }
 
   bool is_open() const {
     absl::MutexLock lock(&mutex_);
-    return depth_ > 0;
+    return !open_.empty();
   }
 
+  // Launches are looked up some seconds after they were made at the latest.
+  static constexpr size_t kMaxChanges = size_t{1} << 18;
+
  private:
+  struct Entry {
+    uint32_t region;
+    int64_t tid;
+  };
+  using Entries = absl::InlinedVector<Entry, 2>;
+  struct Change {
+    int64_t time;
+    Entries open;  // from here on
+  };
+
+  // Two threads' times may come in the other order than their calls.
+  void Append(int64_t time_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!changes_.empty()) time_ns = std::max(time_ns, changes_.back().time);
+    changes_.push_back({time_ns, open_});
+    if (changes_.size() > kMaxChanges) changes_.pop_front();
+  }
+
   mutable absl::Mutex mutex_;
-  int64_t depth_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Start and end, in order; the last one's end is open while depth_ > 0.
-  std::vector<std::pair<int64_t, int64_t>> intervals_ ABSL_GUARDED_BY(mutex_);
+  Entries open_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Change> changes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace firstframe

@@ -28,10 +28,14 @@ constexpr absl::Duration kDrainEvery = absl::Milliseconds(200);
 constexpr int kFlushEvery = 5;
 constexpr int64_t kDisarmAfterNs = 1'000'000'000;
 
-// SpanRecord::kind.
+// SpanRecord::kind: one of these, and above it the number of a region's entry.
 constexpr uint32_t kSpan = 0;
 constexpr uint32_t kRegion = 1;
 constexpr uint32_t kMark = 2;
+constexpr int kKindBits = 2;
+constexpr uint32_t kKindMask = (1 << kKindBits) - 1;
+// Numbers start again after a billion entries.
+constexpr uint32_t kMaxRegion = (1u << (32 - kKindBits)) - 2;
 
 int64_t ThreadCpuNs() {
   timespec now;
@@ -144,17 +148,27 @@ Session::Name Session::Intern(absl::string_view name) {
   return found->second;
 }
 
-int64_t Session::Enter(Name name) {
+Session::Open Session::Enter(Name name, bool may_move) {
   if (!name.selected || over_time_.load(std::memory_order_relaxed)) {
-    // A span that starts outside of regions is not recorded: 0 tells Exit.
-    return collecting() ? clock_.Now() : 0;
+    // A span that starts outside of regions is not recorded.
+    return {.start = collecting() ? clock_.Now() : 0};
   }
+  Open open = {.region = last_region_.fetch_add(1, std::memory_order_relaxed) %
+                             kMaxRegion +
+                         1};
   const bool first = depth_.fetch_add(1, std::memory_order_acq_rel) == 0;
-  const int64_t start = clock_.Now();
-  return first ? OpenRegion(start) : start;
+  open.start = clock_.Now();
+  if (first) open.start = StartCollection(open.start);
+  region_clock_.Open(clock_.ToNs(open.start), open.region,
+                     SpanRecorder::ThreadId());
+  if (CuptiCollector* const cupti = armed_.load(std::memory_order_acquire);
+      cupti != nullptr && !may_move) {
+    open.pushed = cupti->PushExternal(open.region);
+  }
+  return open;
 }
 
-int64_t Session::OpenRegion(int64_t tick) {
+int64_t Session::StartCollection(int64_t tick) {
   if (driver_is_there_.load(std::memory_order_acquire)) {
     // depth_ counts this region already: the worker cannot switch off what is
     // on from here.
@@ -165,29 +179,24 @@ int64_t Session::OpenRegion(int64_t tick) {
       tick = clock_.Now();
     }
   }
-  region_clock_.Open(clock_.ToNs(tick));
   spans_.Add({tick, tick, enable_name_, kMark});
   return tick;
 }
 
-void Session::Exit(Name name, int64_t start) {
-  if (start == 0) return;
+void Session::Exit(Name name, const Open& open) {
+  if (open.start == 0) return;
   const int64_t end = clock_.Now();
-  if (!name.selected) {
-    if (collecting()) spans_.Add({start, end, name.id, kSpan});
+  if (open.region == 0) {
+    if (collecting()) spans_.Add({open.start, end, name.id, kSpan});
     return;
   }
-  spans_.Add({start, end, name.id, kRegion});
-  // Never below 0: an exit without its entry (a pop too many) is ignored.
-  int depth = depth_.load(std::memory_order_relaxed);
-  while (depth > 0 && !depth_.compare_exchange_weak(
-                          depth, depth - 1, std::memory_order_acq_rel)) {
-  }
-  if (depth == 1) CloseRegion(end);
+  if (open.pushed) armed_.load(std::memory_order_relaxed)->PopExternal();
+  spans_.Add({open.start, end, name.id, kRegion | open.region << kKindBits});
+  region_clock_.Close(clock_.ToNs(end), open.region);
+  if (depth_.fetch_sub(1, std::memory_order_acq_rel) == 1) EndCollection(end);
 }
 
-void Session::CloseRegion(int64_t tick) {
-  region_clock_.Close(clock_.ToNs(tick));
+void Session::EndCollection(int64_t tick) {
   last_close_ns_.store(clock_.ToNs(tick), std::memory_order_relaxed);
   spans_.Add({tick, tick, disable_name_, kMark});
 }
@@ -264,7 +273,7 @@ void Session::DrainSpans() {
     absl::MutexLock lock(&mutex_);
     names = span_names_;
     for (const Copy& copy : copies) {
-      if (copy.record.kind != kRegion) continue;
+      if ((copy.record.kind & kKindMask) != kRegion) continue;
       RegionTotals& totals =
           totals_[ShortRegionName(span_names_[copy.record.name])];
       ++totals.count;
@@ -279,7 +288,8 @@ void Session::DrainSpans() {
       continue;
     }
     stream_->Span(copy.tid, clock_.ToNs(copy.record.start),
-                  clock_.ToNs(copy.record.end), names[copy.record.name]);
+                  clock_.ToNs(copy.record.end), names[copy.record.name],
+                  copy.record.kind >> kKindBits);
   }
 }
 

@@ -60,10 +60,17 @@ class Session {
   };
   Name Intern(absl::string_view name);
 
+  // One entry into a range, from Enter to Exit.
+  struct Open {
+    int64_t start = 0;    // ticks; 0: not recorded
+    uint32_t region = 0;  // number of the entry, for a selected name
+    bool pushed = false;  // CUPTI tells this thread's calls by `region`
+  };
+
   // Marks a region as entered, or left. For a selected name, collection is on
-  // in between. Enter returns the start to pass to Exit, in ticks.
-  int64_t Enter(Name name);
-  void Exit(Name name, int64_t start);
+  // in between. `may_move`: it may be left on another thread.
+  Open Enter(Name name, bool may_move = false);
+  void Exit(Name name, const Open& open);
 
   // Records a span of a name that is not selected, while collection is on.
   bool collecting() const {
@@ -101,8 +108,8 @@ class Session {
   void DrainSpans();
   void Say(std::string message);
   // Returns when collection is on, at or after `tick`.
-  int64_t OpenRegion(int64_t tick);
-  void CloseRegion(int64_t tick);
+  int64_t StartCollection(int64_t tick);
+  void EndCollection(int64_t tick);
   void DisarmWhenIdle();
   void EnableGpu() ABSL_EXCLUSIVE_LOCKS_REQUIRED(arm_mutex_);
   absl::Status AttachGpu() ABSL_EXCLUSIVE_LOCKS_REQUIRED(arm_mutex_);
@@ -120,6 +127,7 @@ class Session {
   std::atomic<bool> driver_is_there_ = false;
   bool gpu_failed_ = false;
   std::atomic<int> depth_ = 0;
+  std::atomic<uint32_t> last_region_ = 0;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> over_time_ = false;
   std::atomic<int64_t> last_close_ns_ = 0;

@@ -7,7 +7,10 @@ namespace firstframe {
 
 thread_local uint64_t SpanRecorder::current_owner_ = 0;
 thread_local SpanRecorder::Thread* SpanRecorder::current_ = nullptr;
+thread_local int64_t SpanRecorder::tid_ = 0;
 std::atomic<uint64_t> SpanRecorder::last_id_ = 0;
+
+int64_t SpanRecorder::AskThreadId() { return ::syscall(SYS_gettid); }
 
 SpanRecorder::~SpanRecorder() {
   absl::MutexLock lock(&mutex_);
@@ -24,11 +27,12 @@ SpanRecorder::~SpanRecorder() {
 void SpanRecorder::ForgetThread() {
   current_owner_ = 0;
   current_ = nullptr;
+  tid_ = 0;
 }
 
 SpanRecorder::Thread* SpanRecorder::Register() {
   auto thread = std::make_unique<Thread>();
-  thread->tid = ::syscall(SYS_gettid);
+  thread->tid = ThreadId();
   // A thread's first chunk is outside the budget: it must have one to write to.
   thread->head = thread->tail = new Chunk;
   chunks_.fetch_add(1, std::memory_order_relaxed);

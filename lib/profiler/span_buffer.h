@@ -58,6 +58,12 @@ class SpanRecorder {
   // `tid` is the kernel's thread id.
   void Drain(absl::FunctionRef<void(int64_t, const SpanRecord&)> take);
 
+  // The kernel's id of the calling thread, asked for once.
+  static int64_t ThreadId() {
+    if (__builtin_expect(tid_ == 0, 0)) tid_ = AskThreadId();
+    return tid_;
+  }
+
   int64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
   int64_t thread_count() const;
 
@@ -84,6 +90,7 @@ class SpanRecorder {
     if (__builtin_expect(current_owner_ == id_, 1)) return current_;
     return Register();
   }
+  static int64_t AskThreadId();
   Thread* Register();
   void AddToNewChunk(Thread* thread, const SpanRecord& record);
 
@@ -91,6 +98,7 @@ class SpanRecorder {
   // recorder may stand where an old one stood.
   static thread_local uint64_t current_owner_;
   static thread_local Thread* current_;
+  static thread_local int64_t tid_;
   static std::atomic<uint64_t> last_id_;
 
   const uint64_t id_ = ++last_id_;

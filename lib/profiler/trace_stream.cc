@@ -1,12 +1,10 @@
 #include "lib/profiler/trace_stream.h"
 
-#include <cxxabi.h>
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -17,8 +15,11 @@ namespace firstframe {
 namespace {
 
 constexpr size_t kWriteBytes = 256 << 10;
-// Work that waits for its launch: 40 MiB. What is older was launched outside.
-constexpr size_t kMaxWaiting = 256 << 10;
+// With everything kept, work waits this long for its launch, which says where
+// it was made.
+constexpr int64_t kKeepAllWaitNs = 3'000'000'000;
+// Kineto's name for what joins a launch and its work to a span.
+constexpr absl::string_view kExternalId = "External id";
 // Kernels of one stream rarely overlap more (programmatic dependent launch).
 constexpr size_t kMaxLanes = 8;
 
@@ -26,29 +27,6 @@ int64_t ReadClock(clockid_t clock) {
   timespec now;
   ::clock_gettime(clock, &now);
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-const char* CopyKindName(uint8_t kind) {
-  constexpr const char* kNames[] = {"unknown", "HtoD", "DtoH", "HtoA",
-                                    "AtoH",    "AtoA", "AtoD", "DtoA",
-                                    "DtoD",    "HtoH", "PtoP"};
-  return kind < 11 ? kNames[kind] : "unknown";
-}
-
-const char* MemoryKindName(uint32_t kind) {
-  constexpr const char* kNames[] = {"Unknown",       "Pageable",      "Pinned",
-                                    "Device",        "Array",         "Managed",
-                                    "Device Static", "Managed Static"};
-  return kind < 8 ? kNames[kind] : "Unknown";
-}
-
-std::string Demangle(const char* name) {
-  int status = 0;
-  char* const text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  if (status != 0 || text == nullptr) return name;
-  std::string demangled = text;
-  std::free(text);
-  return demangled;
 }
 
 }  // namespace
@@ -76,7 +54,8 @@ TraceStream::TraceStream(std::string path, int fd,
       fd_(fd),
       options_(options),
       regions_(regions),
-      writer_(&bytes_) {
+      writer_(&bytes_),
+      join_(options.keep_all) {
   absl::MutexLock lock(&mutex_);
   process_ = writer_.AddProcess(options_.pid, options_.process_name);
 }
@@ -116,11 +95,15 @@ uint64_t TraceStream::ApiTrack(int64_t tid) {
 }
 
 void TraceStream::Span(int64_t tid, int64_t start_ns, int64_t end_ns,
-                       absl::string_view name) {
+                       absl::string_view name, uint32_t region) {
   absl::MutexLock lock(&mutex_);
   if (OverBudget()) return;
   const uint64_t track = ThreadTrack(tid);
-  writer_.BeginSlice(track, start_ns, name, {.category = "user_annotation"});
+  const TraceAnnotation external = {kExternalId, int64_t{region}};
+  writer_.BeginSlice(
+      track, start_ns, name,
+      {.category = "user_annotation",
+       .annotations = absl::MakeConstSpan(&external, region == 0 ? 0 : 1)});
   writer_.EndSlice(track, end_ns);
   ++counts_.span_count;
 }
@@ -147,115 +130,61 @@ void TraceStream::OnApi(const cupti::ApiRecord& record, absl::string_view name,
   absl::MutexLock lock(&mutex_);
   ++counts_.api_seen_count;
   const auto start = static_cast<int64_t>(record.start);
-  if (!options_.keep_all && !regions_->Contains(start)) {
+  // What the thread pushed is exact; times of two clocks may differ by more
+  // than a launch is away from its region's start.
+  uint32_t region = external_.correlation_id == record.correlation_id
+                        ? static_cast<uint32_t>(external_.external_id)
+                        : 0;
+  if (region == 0) region = regions_->RegionAt(start, record.thread_id);
+  const bool keep = options_.keep_all || region != 0;
+  join_.AddLaunch(record.correlation_id, keep, region,
+                  [this](const GpuWork& work, bool kept) {
+                    mutex_.AssertHeld();
+                    Take(work, kept);
+                  });
+  if (!keep) {
     ++counts_.outside_count;
-    SettleWaiting(record.correlation_id, false);
     return;
   }
-  kept_.insert(record.correlation_id);
-  SettleWaiting(record.correlation_id, true);
   if (OverBudget()) return;
   const TraceAnnotation annotations[] = {
       {"cbid", int64_t{record.cbid}},
-      {"correlation", int64_t{record.correlation_id}}};
+      {"correlation", int64_t{record.correlation_id}},
+      {kExternalId, int64_t{region}}};
   const uint64_t track = ApiTrack(record.thread_id);
-  writer_.BeginSlice(track, start, name,
-                     {.category = is_driver ? "cuda_driver" : "cuda_runtime",
-                      .annotations = annotations});
+  writer_.BeginSlice(
+      track, start, name,
+      {.category = is_driver ? "cuda_driver" : "cuda_runtime",
+       .annotations = absl::MakeConstSpan(annotations, region == 0 ? 2 : 3)});
   writer_.EndSlice(track, static_cast<int64_t>(record.end));
   ++counts_.api_count;
 }
 
-const std::string* TraceStream::KernelName(const char* mangled) {
-  auto& name = names_[mangled == nullptr ? "unknown kernel" : mangled];
-  if (name == nullptr) {
-    name = std::make_unique<std::string>(
-        mangled == nullptr ? "unknown kernel" : Demangle(mangled));
-  }
-  return name.get();
+void TraceStream::OnExternal(const cupti::ExternalRecord& record) {
+  absl::MutexLock lock(&mutex_);
+  if (record.external_kind == cupti::kExternalOurs) external_ = record;
 }
 
 void TraceStream::OnKernel(const cupti::KernelRecord& record) {
   absl::MutexLock lock(&mutex_);
-  Work work = {.start_ns = static_cast<int64_t>(record.start),
-               .end_ns = static_cast<int64_t>(record.end),
-               .category = "kernel",
-               .name = KernelName(record.name),
-               .device = record.device_id,
-               .context = record.context_id,
-               .stream = record.stream_id,
-               .correlation = record.correlation_id,
-               .bytes = -1,
-               .grid = {record.grid[0], record.grid[1], record.grid[2]},
-               .block = {record.block[0], record.block[1], record.block[2]},
-               .registers = record.registers_per_thread,
-               .shared_memory =
-                   record.static_shared_memory + record.dynamic_shared_memory,
-               .graph_node = record.graph_node_id,
-               .graph = record.graph_id};
-  Place(work);
+  Place(decoder_.Kernel(record));
 }
 
 void TraceStream::OnMemcpy(const cupti::MemcpyRecord& record) {
   absl::MutexLock lock(&mutex_);
-  auto& name =
-      names_[absl::StrCat("Memcpy ", CopyKindName(record.copy_kind), " ",
-                          int{record.src_kind}, " ", int{record.dst_kind})];
-  if (name == nullptr) {
-    name = std::make_unique<std::string>(
-        absl::StrCat("Memcpy ", CopyKindName(record.copy_kind), " (",
-                     MemoryKindName(record.src_kind), " -> ",
-                     MemoryKindName(record.dst_kind), ")"));
-  }
-  Work work = {.start_ns = static_cast<int64_t>(record.start),
-               .end_ns = static_cast<int64_t>(record.end),
-               .category = "gpu_memcpy",
-               .name = name.get(),
-               .device = record.device_id,
-               .context = record.context_id,
-               .stream = record.stream_id,
-               .correlation = record.correlation_id,
-               .bytes = static_cast<int64_t>(record.bytes),
-               .grid = {},
-               .block = {},
-               .registers = 0,
-               .shared_memory = 0,
-               .graph_node = record.graph_node_id,
-               .graph = record.graph_id};
-  Place(work);
+  Place(decoder_.Memcpy(record));
 }
 
 void TraceStream::OnMemset(const cupti::MemsetRecord& record) {
   absl::MutexLock lock(&mutex_);
-  auto& name =
-      names_[absl::StrCat("Memset (", MemoryKindName(record.memory_kind), ")")];
-  if (name == nullptr) {
-    name = std::make_unique<std::string>(
-        absl::StrCat("Memset (", MemoryKindName(record.memory_kind), ")"));
-  }
-  Work work = {.start_ns = static_cast<int64_t>(record.start),
-               .end_ns = static_cast<int64_t>(record.end),
-               .category = "gpu_memset",
-               .name = name.get(),
-               .device = record.device_id,
-               .context = record.context_id,
-               .stream = record.stream_id,
-               .correlation = record.correlation_id,
-               .bytes = static_cast<int64_t>(record.bytes),
-               .grid = {},
-               .block = {},
-               .registers = 0,
-               .shared_memory = 0,
-               .graph_node = record.graph_node_id,
-               .graph = record.graph_id};
-  Place(work);
+  Place(decoder_.Memset(record));
 }
 
 void TraceStream::OnSync(const cupti::SyncRecord& record) {
   absl::MutexLock lock(&mutex_);
   // The API call that waited is on its thread's track already; this counts.
   if (options_.keep_all ||
-      regions_->Contains(static_cast<int64_t>(record.start))) {
+      regions_->RegionAt(static_cast<int64_t>(record.start), 0) != 0) {
     ++counts_.sync_count;
   }
 }
@@ -268,39 +197,28 @@ void TraceStream::OnOverhead(const cupti::OverheadRecord& record) {
   }
 }
 
-void TraceStream::Place(const Work& work) {
+void TraceStream::Place(const GpuWork& work) {
   // An end of 0 is CUPTI's for work it gave up on.
   if (work.end_ns <= 0 || work.start_ns <= 0) {
     ++counts_.outside_count;
     return;
   }
-  if (options_.keep_all || kept_.contains(work.correlation)) {
+  join_.AddWork(work, ReadClock(CLOCK_MONOTONIC_COARSE),
+                [this](const GpuWork& settled, bool keep) {
+                  mutex_.AssertHeld();
+                  Take(settled, keep);
+                });
+}
+
+void TraceStream::Take(const GpuWork& work, bool keep) {
+  if (keep) {
     Emit(work);
-    return;
+  } else {
+    ++counts_.outside_count;
   }
-  if (waiting_order_.size() >= kMaxWaiting) {
-    SettleWaiting(waiting_order_.front(), false);
-    waiting_order_.pop_front();
-  }
-  waiting_[work.correlation].push_back(work);
-  waiting_order_.push_back(work.correlation);
 }
 
-// The launch of `correlation` is known: its work is written, or left out.
-void TraceStream::SettleWaiting(uint32_t correlation, bool keep) {
-  const auto found = waiting_.find(correlation);
-  if (found == waiting_.end()) return;
-  for (const Work& work : found->second) {
-    if (keep) {
-      Emit(work);
-    } else {
-      ++counts_.outside_count;
-    }
-  }
-  waiting_.erase(found);
-}
-
-uint64_t TraceStream::StreamTrack(const Work& work) {
+uint64_t TraceStream::StreamTrack(const GpuWork& work) {
   uint64_t& device = devices_[work.device];
   if (device == 0) {
     device = writer_.AddTrack(absl::StrCat("GPU ", work.device), process_);
@@ -319,7 +237,7 @@ uint64_t TraceStream::StreamTrack(const Work& work) {
   return stream.lanes.back().track;
 }
 
-void TraceStream::Emit(const Work& work) {
+void TraceStream::Emit(const GpuWork& work) {
   if (OverBudget()) return;
   TraceAnnotation annotations[16];
   size_t n = 0;
@@ -327,6 +245,7 @@ void TraceStream::Emit(const Work& work) {
   annotations[n++] = {"context", int64_t{work.context}};
   annotations[n++] = {"stream", int64_t{work.stream}};
   annotations[n++] = {"correlation", int64_t{work.correlation}};
+  if (work.region != 0) annotations[n++] = {kExternalId, int64_t{work.region}};
   if (work.bytes < 0) {
     annotations[n++] = {"registers per thread", int64_t{work.registers}};
     annotations[n++] = {"shared memory", int64_t{work.shared_memory}};
@@ -355,19 +274,21 @@ void TraceStream::Emit(const Work& work) {
 
 absl::Status TraceStream::Flush(bool last) {
   absl::MutexLock lock(&mutex_);
+  const auto take = [&](const GpuWork& work, bool keep) {
+    mutex_.AssertHeld();
+    const uint32_t region = keep || counts_.api_seen_count > 0
+                                ? 0
+                                : regions_->RegionAt(work.start_ns, /*tid=*/0);
+    if (region == 0) return Take(work, keep);
+    GpuWork ours = work;
+    ours.region = region;
+    ++counts_.by_time_count;
+    Emit(ours);
+  };
   if (last) {
-    for (const auto& [correlation, works] : waiting_) {
-      for (const Work& work : works) {
-        if (counts_.api_seen_count == 0 && regions_->Contains(work.start_ns)) {
-          ++counts_.by_time_count;
-          Emit(work);
-        } else {
-          ++counts_.outside_count;
-        }
-      }
-    }
-    waiting_.clear();
-    waiting_order_.clear();
+    join_.GiveUp(INT64_MAX, take);
+  } else if (options_.keep_all) {
+    join_.GiveUp(ReadClock(CLOCK_MONOTONIC_COARSE) - kKeepAllWaitNs, take);
   }
   return WriteOut();
 }

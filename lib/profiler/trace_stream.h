@@ -4,25 +4,27 @@
 // before. Host spans go to their thread's track, API calls to a track below it,
 // a device's work to a track a stream. Work of a device is kept when its launch
 // was made while a region was open; work whose launch is not known yet waits.
+// Regions, launches and work carry "External id", the number of the entry into
+// the region, which joins them also across threads.
 
 #ifndef LIB_PROFILER_TRACE_STREAM_H_
 #define LIB_PROFILER_TRACE_STREAM_H_
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "lib/perfetto/trace_writer.h"
 #include "lib/profiler/cupti_collector.h"
+#include "lib/profiler/gpu_work.h"
+#include "lib/profiler/launch_join.h"
 #include "lib/profiler/region_clock.h"
 
 namespace firstframe {
@@ -60,13 +62,16 @@ class TraceStream : public CuptiSink {
       const RegionClock* regions);
   ~TraceStream() override;
 
+  // `region`: the number of this entry into a region, which its launches and
+  // their work carry too; 0: a span of no region.
   void Span(int64_t tid, int64_t start_ns, int64_t end_ns,
-            absl::string_view name);
+            absl::string_view name, uint32_t region = 0);
   void Instant(int64_t tid, int64_t time_ns, absl::string_view name);
 
   // Reads the clocks beside each other, which places the trace in time.
   void SnapshotClocks();
 
+  void OnExternal(const cupti::ExternalRecord& record) override;
   void OnApi(const cupti::ApiRecord& record, absl::string_view name,
              bool is_driver) override;
   void OnKernel(const cupti::KernelRecord& record) override;
@@ -84,19 +89,6 @@ class TraceStream : public CuptiSink {
   const std::string& path() const { return path_; }
 
  private:
-  // Work of a device, with what its slice will show.
-  struct Work {
-    int64_t start_ns;
-    int64_t end_ns;
-    const char* category;
-    const std::string* name;
-    uint32_t device, context, stream, correlation;
-    int64_t bytes;  // copies and memsets; -1: a kernel
-    int32_t grid[3], block[3];
-    int32_t registers, shared_memory;
-    uint64_t graph_node;
-    uint32_t graph;
-  };
   struct Stream {
     struct Lane {
       uint64_t track;
@@ -111,13 +103,12 @@ class TraceStream : public CuptiSink {
   bool OverBudget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t ThreadTrack(int64_t tid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t ApiTrack(int64_t tid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t StreamTrack(const Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Place(const Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SettleWaiting(uint32_t correlation, bool keep)
+  uint64_t StreamTrack(const GpuWork& work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Emit(const Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  const std::string* KernelName(const char* mangled)
+  void Place(const GpuWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Take(const GpuWork& work, bool keep)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Emit(const GpuWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WriteOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
@@ -132,13 +123,10 @@ class TraceStream : public CuptiSink {
   absl::flat_hash_map<int64_t, uint64_t> api_tracks_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint32_t, uint64_t> devices_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Stream> streams_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, std::unique_ptr<std::string>> names_
-      ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<uint32_t> kept_ ABSL_GUARDED_BY(mutex_);
-  // Work whose launch has not been seen, by correlation, and in order of age.
-  absl::flat_hash_map<uint32_t, std::vector<Work>> waiting_
-      ABSL_GUARDED_BY(mutex_);
-  std::deque<uint32_t> waiting_order_ ABSL_GUARDED_BY(mutex_);
+  GpuWorkDecoder decoder_ ABSL_GUARDED_BY(mutex_);
+  LaunchJoin join_ ABSL_GUARDED_BY(mutex_);
+  // The external id that CUPTI delivered last: of the call that follows.
+  cupti::ExternalRecord external_ ABSL_GUARDED_BY(mutex_) = {};
   TraceStreamCounts counts_ ABSL_GUARDED_BY(mutex_);
 };
 

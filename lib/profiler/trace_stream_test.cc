@@ -56,8 +56,8 @@ std::unique_ptr<TraceStream> Record(const std::string& path, RegionClock* clock,
                                     const TraceStreamOptions& options) {
   auto stream = TraceStream::Create(path, options, clock);
   EXPECT_THAT(stream, IsOk());
-  clock->Open(1'000'000);
-  clock->Close(2'000'000);
+  clock->Open(1'000'000, 5, 77);
+  clock->Close(2'000'000, 5);
   TraceStream& s = **stream;
   s.OnKernel(Kernel("_Z3outv", 1, 1'100'000, 1'200'000));  // before its launch
   s.OnApi(Launch(1, 900'000), "cudaLaunchKernel", false);
@@ -113,8 +113,8 @@ TEST(TraceStream, WithoutAnyLaunchItGoesByTime) {
   RegionClock clock;
   auto stream = TraceStream::Create(dir.File("s.pftrace"), {.pid = 42}, &clock);
   ASSERT_THAT(stream, IsOk());
-  clock.Open(1'000'000);
-  clock.Close(2'000'000);
+  clock.Open(1'000'000, 5, 77);
+  clock.Close(2'000'000, 5);
   (*stream)->OnKernel(Kernel("_Z2inv", 1, 1'500'000, 1'600'000));
   (*stream)->OnKernel(Kernel("_Z3outv", 2, 2'500'000, 2'600'000));
   ASSERT_THAT((*stream)->Flush(true), IsOk());
