@@ -1,7 +1,7 @@
 // A program that pushes NVTX ranges, for profile_run's test. It speaks NVTX's
 // protocol itself, so that no toolkit is needed to build it.
 //
-// Usage: nvtx_probe [exit CODE | kill | term | exec PROGRAM]
+// Usage: nvtx_probe [exit CODE | kill | term | exec PROGRAM | fork]
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -110,6 +110,20 @@ int main(int argc, char** argv) {
     }
     int status = 0;
     wait(&status);
+  }
+  if (std::strcmp(what, "fork") == 0) {
+    Push("fastvideo.region::training_step");  // the parent's alone
+    if (fork() == 0) {
+      Push("fastvideo.region::inference_denoising");
+      Push("in the child");
+      Pop();
+      Pop();
+      Pop();  // of the range that the parent entered
+      _exit(0);
+    }
+    int status = 0;
+    wait(&status);
+    Pop();
   }
   return argc > 2 && std::strcmp(what, "exit") == 0 ? std::atoi(argv[2]) : 0;
 }

@@ -23,6 +23,7 @@
 #include "lib/profiler/profile_report.h"
 #include "lib/profiler/profiler_settings.h"
 #include "lib/profiler/trace_finalize.h"
+#include "lib/regions/region_names.h"
 #include "lib/regions/region_registry.h"
 #include "lib/regions/region_selection.h"
 #include "lib/regions/registry_file.h"
@@ -46,6 +47,10 @@ ABSL_FLAG(double, max_device_mb, 64,
 ABSL_FLAG(double, max_seconds, 0, "Time recorded, seconds; 0: no limit.");
 ABSL_FLAG(bool, rank_from_env, true,
           "Take the rank from RANK, OMPI_COMM_WORLD_RANK or SLURM_PROCID.");
+ABSL_FLAG(std::string, steps, "",
+          "{LIST} Regions of which each entry is a step (ProfilerStep#N, which "
+          "HTA and TensorBoard count by). Default: training_step, "
+          "training_train_one_step.");
 ABSL_FLAG(std::string, inject, "",
           "{FILE} libfirstframe_inject.so. Default: beside this program.");
 ABSL_FLAG(int, top, 5, "Kernels shown for each region.");
@@ -67,12 +72,12 @@ cli::Tool Describe() {
       "its own streams, gets the signals sent here, and its exit status is "
       "passed on.";
   tool.has_output = false;
-  tool.groups = {
-      {"What to record",
-       {"regions", "all", "registry", "gpu", "hold_cupti", "rank_from_env"}},
-      {"Where, and how much",
-       {"dir", "max_gb", "max_device_mb", "max_seconds"}},
-      {"Other", {"inject", "top"}}};
+  tool.groups = {{"What to record",
+                  {"regions", "all", "registry", "gpu", "hold_cupti",
+                   "rank_from_env", "steps"}},
+                 {"Where, and how much",
+                  {"dir", "max_gb", "max_device_mb", "max_seconds"}},
+                 {"Other", {"inject", "top"}}};
   tool.exits = {{cli::Exit::kOk, "the program's own status, whatever it is"},
                 {cli::Exit::kTrouble, "usage, or the program was not started"}};
   tool.environment = {
@@ -116,7 +121,8 @@ absl::StatusOr<std::string> FindInjection() {
 // What the program's environment gets.
 absl::StatusOr<ProgramOptions> Prepare(const cli::Arguments& arguments,
                                        const std::string& dir,
-                                       const std::string& regions) {
+                                       const RegionSelection& selection,
+                                       const RegionRegistry& registry) {
   FF_ASSIGN_OR_RETURN(const std::string injection, FindInjection());
   ProgramOptions options;
   options.arguments = arguments;
@@ -126,7 +132,8 @@ absl::StatusOr<ProgramOptions> Prepare(const cli::Arguments& arguments,
   options.set = {
       {"NVTX_INJECTION64_PATH", injection},
       {"FIRSTFRAME_PROFILE_DIR", dir},
-      {"FIRSTFRAME_PROFILE_REGIONS", regions},
+      {"FIRSTFRAME_PROFILE_REGIONS", selection.ToString()},
+      {"FIRSTFRAME_PROFILE_REGISTRY", FormatRegionNames(registry)},
       {"FIRSTFRAME_PROFILE_ALL", absl::GetFlag(FLAGS_all) ? "1" : "0"},
       {"FIRSTFRAME_PROFILE_GPU", absl::GetFlag(FLAGS_gpu) ? "1" : "0"},
       {"FIRSTFRAME_PROFILE_HOLD_CUPTI",
@@ -147,11 +154,16 @@ absl::StatusOr<ProgramOptions> Prepare(const cli::Arguments& arguments,
   return options;
 }
 
-absl::StatusOr<RegionSelection> Select(const ProfilerSettings& settings) {
+absl::StatusOr<RegionRegistry> ReadRegistry() {
   RegionRegistry registry = RegionRegistry::Default();
   if (const std::string file = absl::GetFlag(FLAGS_registry); !file.empty()) {
     FF_RETURN_IF_ERROR(AddRegionsFromFile(cli::ResolvePath(file), &registry));
   }
+  return registry;
+}
+
+RegionSelection Select(const ProfilerSettings& settings,
+                       const RegionRegistry& registry) {
   if (cli::WasGiven("regions")) {
     return RegionSelection::Parse(
         absl::GetFlag(FLAGS_regions), registry,
@@ -170,7 +182,8 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   if (arguments.empty()) return cli::UsageError("expected -- COMMAND");
   const ProfilerSettings settings =
       ReadProfilerSettings([](const char* name) { return std::getenv(name); });
-  FF_ASSIGN_OR_RETURN(const RegionSelection selection, Select(settings));
+  FF_ASSIGN_OR_RETURN(const RegionRegistry registry, ReadRegistry());
+  const RegionSelection selection = Select(settings, registry);
   if (!absl::GetFlag(FLAGS_all)) {
     for (const std::string& warning : selection.warnings()) io.Note(warning);
   }
@@ -182,16 +195,18 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
     dir = absl::StrCat(absolute, "/", dir);
   }
   FF_ASSIGN_OR_RETURN(const ProgramOptions options,
-                      Prepare(arguments, dir, selection.ToString()));
+                      Prepare(arguments, dir, selection, registry));
   const int64_t start_ns = RealtimeNs();
   FF_ASSIGN_OR_RETURN(const ProgramExit exit, RunProgram(options));
   std::vector<FinalizedProfile> profiles;
+  FinalizeOptions finalize = {.steps = absl::GetFlag(FLAGS_steps)};
   for (const std::string& stem : FindProfiles(dir, start_ns)) {
-    absl::StatusOr<FinalizedProfile> profile = FinalizeProfile(stem);
+    absl::StatusOr<FinalizedProfile> profile = FinalizeProfile(stem, finalize);
     if (!profile.ok()) {
       io.Note(std::string(profile.status().message()));
       continue;
     }
+    finalize.taken_ranks.insert(profile->rank);
     profiles.push_back(*std::move(profile));
   }
   if (!io.quiet) {

@@ -68,6 +68,30 @@ expect 0 "children" "$TOOL" --dir="$TMP/g" --regions='inference*' -- "$PROBE" ex
 err_has ', 2 processes'
 [ "$(ls "$TMP"/g/*.pt.trace.json.gz | wc -l)" -eq 2 ] || fail "expected two traces"
 
+# So are those that it forks and that leave without a word.
+expect 0 "forked children" "$TOOL" --dir="$TMP/j" --regions='inference*,training_step' -- "$PROBE" fork
+err_has ', 2 processes'
+for trace in "$TMP"/j/*.pt.trace.json.gz; do zcat "$trace" >"${trace%.gz}"; done
+in_child=$(grep -l '"name": "in the child"' "$TMP"/j/*.pt.trace.json | wc -l)
+[ "$in_child" -eq 1 ] || fail "the child's span is in $in_child traces"
+stepping=$(grep -l 'fastvideo.region::training_step' "$TMP"/j/*.pt.trace.json | wc -l)
+[ "$stepping" -eq 1 ] || fail "the parent's region is in $stepping traces"
+ls "$TMP"/j/summary_rank0_*.txt >/dev/null || fail "one summary for two processes"
+
+# A registry of the user's own: its aliases hold in the program too.
+expect 2 "a missing registry" "$TOOL" --registry=/no/such -- "$PROBE"
+cat >"$TMP/registry" <<'TEXT'
+region { name: "my_step" alias: "step" }
+TEXT
+expect 0 "aliases" "$TOOL" --registry="$TMP/registry" --dir="$TMP/k" --regions=my_step -- "$PROBE"
+err_has 'my_step +1 x'
+grep -q 'never entered' "$ERR" && fail "an alias that did not count"
+
+# Steps for the views that count by them.
+expect 0 "--steps" "$TOOL" --dir="$TMP/l" --regions='inference*' --steps='inference_*' -- "$PROBE"
+zcat "$(one "$TMP/l")" >"$TMP/l.json"
+grep -q '"name": "ProfilerStep#0"' "$TMP/l.json" || fail "no step"
+
 expect 0 "a program without ranges" "$TOOL" --dir="$TMP/h" --all -- true
 err_has 'nothing was recorded'
 expect 0 "--quiet" "$TOOL" --quiet --dir="$TMP/i" --all -- "$PROBE"

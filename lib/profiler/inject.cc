@@ -26,6 +26,7 @@
 #include "lib/profiler/nvtx_injection.h"
 #include "lib/profiler/profiler_settings.h"
 #include "lib/profiler/session.h"
+#include "lib/regions/region_names.h"
 #include "lib/regions/region_registry.h"
 #include "lib/regions/region_selection.h"
 
@@ -37,8 +38,23 @@ const char* Env(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// The session of this process, or null: not started, failed, or a forked child.
+// The session of this process, or null: not started, or failed.
 std::atomic<Session*> session = nullptr;
+// How many processes this one descends from by fork alone: what is remembered
+// of another's session is told by it.
+std::atomic<int> generation = 0;
+// A forked child starts a session of its own at its first range.
+std::atomic<bool> is_due = false;
+
+// Held over a fork, so that the child finds them free.
+struct Mutexes {
+  std::mutex start;
+  std::mutex ranges;
+};
+Mutexes& GetMutexes() {
+  static Mutexes& mutexes = *new Mutexes;
+  return mutexes;
+}
 
 SessionOptions ReadOptions() {
   SessionOptions options;
@@ -47,9 +63,15 @@ SessionOptions ReadOptions() {
   options.collect_gpu = absl::string_view(Env("FIRSTFRAME_PROFILE_GPU")) != "0";
   options.hold_cupti =
       absl::string_view(Env("FIRSTFRAME_PROFILE_HOLD_CUPTI")) != "0";
-  options.regions = RegionSelection::Parse(
-      Env("FIRSTFRAME_PROFILE_REGIONS"), RegionRegistry::Default(),
-      {.allow_unregistered = true, .setting = "--regions"});
+  RegionRegistry registry = RegionRegistry::Default();
+  AddRegionNames(Env("FIRSTFRAME_PROFILE_REGISTRY"), &registry);
+  const absl::string_view regions = Env("FIRSTFRAME_PROFILE_REGIONS");
+  // With everything recorded, no region need be named.
+  if (!regions.empty() || !options.all) {
+    options.regions = RegionSelection::Parse(
+        regions, registry,
+        {.allow_unregistered = true, .setting = "--regions"});
+  }
   absl::SimpleAtoi(Env("FIRSTFRAME_PROFILE_MAX_BYTES"), &options.max_bytes);
   absl::SimpleAtoi(Env("FIRSTFRAME_PROFILE_MAX_DEVICE_BYTES"),
                    &options.max_device_bytes);
@@ -69,98 +91,140 @@ void StopAtExit() {
   if (Session* const running = session.exchange(nullptr)) running->Stop();
 }
 
-// A forked child shares our file and has none of our threads: it records
-// nothing. A program it executes is injected anew.
-void ForgetInChild() {
-  if (Session* const inherited = session.exchange(nullptr)) {
-    inherited->Abandon();
-  }
+void BeforeFork() {
+  GetMutexes().start.lock();
+  GetMutexes().ranges.lock();
+}
+void AfterFork() {
+  GetMutexes().ranges.unlock();
+  GetMutexes().start.unlock();
 }
 
+// A forked child has none of our threads, and shares our file: what it records
+// goes to one of its own. A program it executes is injected anew.
+void AfterForkInChild() {
+  ++generation;
+  if (Session* const inherited = session.exchange(nullptr)) {
+    inherited->Abandon();
+    is_due = true;
+  }
+  AfterFork();
+}
+
+// Starts the session at the first call in a process.
 Session* GetSession() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    if (*Env("FIRSTFRAME_PROFILE_DIR") == '\0') return;
-    absl::StatusOr<std::unique_ptr<Session>> started =
-        Session::Start(ReadOptions());
-    if (!started.ok()) {
-      std::fprintf(stderr, "profile_run: not recording this process: %s\n",
-                   std::string(started.status().message()).c_str());
-      return;
-    }
-    // Never deleted: CUPTI and NVTX may call until the very end.
-    session.store(started->release());
+  const std::lock_guard<std::mutex> lock(GetMutexes().start);
+  static int tried_in = -1;
+  if (tried_in == generation) return session;
+  const bool is_first = tried_in == -1;
+  tried_in = generation;
+  is_due = false;
+  if (*Env("FIRSTFRAME_PROFILE_DIR") == '\0') return nullptr;
+  SessionOptions options = ReadOptions();
+  // Python's workers leave by _exit, which calls nobody.
+  options.write_through = !is_first;
+  absl::StatusOr<std::unique_ptr<Session>> started =
+      Session::Start(std::move(options));
+  if (!started.ok()) {
+    std::fprintf(stderr, "profile_run: not recording this process: %s\n",
+                 std::string(started.status().message()).c_str());
+    return nullptr;
+  }
+  // Never deleted: CUPTI and NVTX may call until the very end.
+  session.store(started->release(), std::memory_order_release);
+  if (is_first) {
     std::atexit(&StopAtExit);
-    ::pthread_atfork(nullptr, nullptr, &ForgetInChild);
-  });
-  return session.load(std::memory_order_acquire);
+    ::pthread_atfork(&BeforeFork, &AfterFork, &AfterForkInChild);
+  }
+  return session;
+}
+
+Session* Running() {
+  Session* const running = session.load(std::memory_order_acquire);
+  if (__builtin_expect(running != nullptr, 1)) return running;
+  return is_due.load(std::memory_order_relaxed) ? GetSession() : nullptr;
 }
 
 class Ranges : public NvtxHandler {
  public:
   void OnPush(absl::string_view name) override {
-    Session* const running = session.load(std::memory_order_relaxed);
+    Session* const running = Running();
     if (running == nullptr) return;
     const Session::Name id = Intern(*running, name);
-    stack_.push_back({id, running->Enter(id)});
+    stack_.push_back({id, running->Enter(id), generation});
   }
 
   void OnPop() override {
     Session* const running = session.load(std::memory_order_relaxed);
     if (running == nullptr || stack_.empty()) return;
-    const Open open = stack_.back();
+    const Range range = stack_.back();
     stack_.pop_back();
-    running->Exit(open.name, open.entry);
+    Leave(*running, range);
   }
 
   uint64_t OnStart(absl::string_view name) override {
-    Session* const running = session.load(std::memory_order_relaxed);
+    Session* const running = Running();
     if (running == nullptr) return 0;
     const Session::Name id = Intern(*running, name);
-    const Open open = {id, running->Enter(id, /*may_move=*/true)};
-    const std::lock_guard<std::mutex> lock(mutex_);
-    open_.emplace(++last_range_, open);
+    const Range range = {id, running->Enter(id, /*may_move=*/true), generation};
+    const std::lock_guard<std::mutex> lock(GetMutexes().ranges);
+    open_.emplace(++last_range_, range);
     return last_range_;
   }
 
-  void OnEnd(uint64_t range) override {
+  void OnEnd(uint64_t number) override {
     Session* const running = session.load(std::memory_order_relaxed);
     if (running == nullptr) return;
-    Open open;
+    Range range;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      const auto found = open_.find(range);
+      const std::lock_guard<std::mutex> lock(GetMutexes().ranges);
+      const auto found = open_.find(number);
       if (found == open_.end()) return;
-      open = found->second;
+      range = found->second;
       open_.erase(found);
     }
-    running->Exit(open.name, open.entry);
+    Leave(*running, range);
   }
 
  private:
-  struct Open {
+  struct Range {
     Session::Name name;
     Session::Open entry;
+    int generation;
   };
+
+  // A range that was entered before the fork is the parent's.
+  static void Leave(Session& running, const Range& range) {
+    if (range.generation == generation.load(std::memory_order_relaxed)) {
+      running.Exit(range.name, range.entry);
+    }
+  }
 
   // Each thread remembers the names it has used: no lock on the way.
   static Session::Name Intern(Session& running, absl::string_view name) {
-    static thread_local absl::flat_hash_map<std::string, Session::Name> known;
-    if (const auto found = known.find(name); found != known.end()) {
+    struct Known {
+      int generation = 0;
+      absl::flat_hash_map<std::string, Session::Name> names;
+    };
+    static thread_local Known known;
+    if (known.generation != generation.load(std::memory_order_relaxed)) {
+      known.generation = generation;
+      known.names.clear();
+    }
+    if (const auto found = known.names.find(name); found != known.names.end()) {
       return found->second;
     }
     const Session::Name id = running.Intern(name);
-    known.emplace(name, id);
+    known.names.emplace(name, id);
     return id;
   }
 
-  static thread_local std::vector<Open> stack_;
-  std::mutex mutex_;
-  std::unordered_map<uint64_t, Open> open_;
+  static thread_local std::vector<Range> stack_;
+  std::unordered_map<uint64_t, Range> open_;  // under Mutexes::ranges
   uint64_t last_range_ = 0;
 };
 
-thread_local std::vector<Ranges::Open> Ranges::stack_;
+thread_local std::vector<Ranges::Range> Ranges::stack_;
 
 }  // namespace
 }  // namespace firstframe

@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "lib/base/glob.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/status_macros.h"
+#include "lib/profiler/gpu_annotations.h"
+#include "lib/regions/region.h"
 #include "lib/trace/json_scan.h"
 #include "lib/trace/trace_event.h"
 #include "lib/trace/trace_file_writer.h"
@@ -19,6 +26,7 @@ namespace {
 
 // GPUs are listed below the processes, as Kineto has them.
 constexpr int64_t kGpuSortIndex = 5'000'000;
+constexpr absl::string_view kStepPrefix = "ProfilerStep#";
 
 std::string Quoted(absl::string_view text) {
   std::string json;
@@ -32,9 +40,17 @@ bool StartsWork(absl::string_view name) {
          absl::StrContains(name, "Memcpy") || absl::StrContains(name, "Memset");
 }
 
+// A member that is a whole number; 0: it is not there.
+int64_t Number(absl::string_view args, absl::string_view key) {
+  int64_t number = 0;
+  static_cast<void>(absl::SimpleAtoi(FindJsonValue(args, key), &number));
+  return number;
+}
+
 class Writer {
  public:
-  explicit Writer(TraceFileWriter& out) : out_(out) {}
+  Writer(TraceFileWriter& out, absl::string_view steps)
+      : out_(out), steps_(absl::StrSplit(steps, ',', absl::SkipWhitespace())) {}
 
   absl::Status Event(const TraceEvent& event) {
     if (event.phase == 'X' && event.has_time) {
@@ -42,6 +58,9 @@ class Writer {
       last_ns_ = std::max(last_ns_, event.end_ns());
     }
     if (IsGpuWork(event.kind)) return GpuEvent(event);
+    if (event.kind == TraceEventKind::kUserAnnotation && event.phase == 'X') {
+      FF_RETURN_IF_ERROR(Annotation(event));
+    }
     FF_RETURN_IF_ERROR(out_.Event(event.raw));
     const bool is_call = event.kind == TraceEventKind::kRuntime ||
                          event.kind == TraceEventKind::kDriver;
@@ -65,6 +84,8 @@ class Writer {
           name("process_sort_index",
                absl::StrCat("\"sort_index\": ", kGpuSortIndex + device)));
     }
+    FF_RETURN_IF_ERROR(annotations_.Write(
+        [&](const std::string& event) { return out_.Event(event); }));
     if (last_ns_ < first_ns_) return absl::OkStatus();
     const std::string start = FormatMicroseconds(first_ns_);
     FF_RETURN_IF_ERROR(out_.Event(
@@ -83,9 +104,36 @@ class Writer {
   }
 
  private:
+  // The step around a region, and what its row above the kernels is called.
+  absl::Status Annotation(const TraceEvent& event) {
+    if (absl::StartsWith(event.name, kStepPrefix)) has_steps_ = true;
+    const int64_t id = Number(event.args, "External id");
+    if (id == 0) return absl::OkStatus();
+    const bool is_step =
+        !has_steps_ &&
+        std::any_of(steps_.begin(), steps_.end(),
+                    [name = ShortRegionName(DecodeJsonString(event.name))](
+                        const std::string& step) {
+                      return GlobMatch(absl::StripAsciiWhitespace(step), name);
+                    });
+    annotations_.AddRegion(id, event.name, is_step ? step_count_ : -1);
+    if (!is_step) return absl::OkStatus();
+    // Before the region, whose parent it then is.
+    return out_.Event(absl::StrCat(
+        "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"",
+        kStepPrefix, step_count_++, "\", \"pid\": ", event.pid, ", \"tid\": ",
+        event.tid, ", \"ts\": ", FormatMicroseconds(event.time_ns),
+        ", \"dur\": ", FormatMicroseconds(event.duration_ns),
+        ", \"args\": {\"External id\": ", id, "}}"));
+  }
+
   // Protobuf annotations are flat; Kineto's grid and block are arrays.
   absl::Status GpuEvent(const TraceEvent& event) {
     devices_.insert(event.pid);
+    if (const int64_t id = Number(event.args, "External id"); id != 0) {
+      annotations_.AddWork(id, event.pid, event.tid, event.time_ns,
+                           event.end_ns());
+    }
     std::string args, grid, block;
     JsonOddities ignored;
     VisitJsonObject(event.args, &ignored,
@@ -123,6 +171,10 @@ class Writer {
   }
 
   TraceFileWriter& out_;
+  const std::vector<std::string> steps_;
+  bool has_steps_ = false;  // the program's own
+  int64_t step_count_ = 0;
+  GpuAnnotations annotations_;
   std::set<int64_t> devices_;
   int64_t first_ns_ = INT64_MAX;
   int64_t last_ns_ = INT64_MIN;
@@ -143,7 +195,7 @@ absl::Status WriteKinetoTrace(const std::string& stream_path,
       {"host_name", Quoted(header.host_name)},
       {"displayTimeUnit", "\"ms\""}};
   FF_ASSIGN_OR_RETURN(auto out, TraceFileWriter::Create(path, head));
-  Writer writer(*out);
+  Writer writer(*out, header.steps);
   for (TraceEvent event;;) {
     FF_ASSIGN_OR_RETURN(const bool more, reader->Next(&event));
     if (!more) break;

@@ -14,6 +14,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "lib/base/status_macros.h"
 #include "lib/profiler/session_identity.h"
 #include "lib/regions/region.h"
@@ -23,9 +25,10 @@ namespace {
 
 constexpr size_t kSpanBytes = 32 << 20;
 constexpr absl::Duration kDrainEvery = absl::Milliseconds(200);
-// Every this many drains CUPTI is asked for what it has and the clocks are
+constexpr absl::Duration kDrainOftenEvery = absl::Milliseconds(20);
+// Every so often CUPTI is asked for what it has and the clocks are
 // read.
-constexpr int kFlushEvery = 5;
+constexpr absl::Duration kFlushEvery = absl::Seconds(1);
 constexpr int64_t kDisarmAfterNs = 1'000'000'000;
 
 // SpanRecord::kind: one of these, and above it the number of a region's entry.
@@ -137,10 +140,13 @@ Session::Name Session::Intern(absl::string_view name) {
   if (!added) return found->second;
   // Spans of regions carry their one name; a program's own ranges keep theirs.
   const bool is_region = absl::StartsWith(name, kRegionSpanPrefix);
-  std::string shown = is_region ? RegionSpanName(name) : std::string(name);
+  const std::string region = options_.regions.NameOf(name);
+  std::string shown = is_region                         ? RegionSpanName(region)
+                      : region != ShortRegionName(name) ? region  // an alias
+                                                        : std::string(name);
   const bool selected =
       !options_.regions.empty() && options_.regions.Selects(name);
-  if (selected) totals_[ShortRegionName(name)];
+  if (selected) totals_[region];
   found->second = {.id = static_cast<uint32_t>(span_names_.size()),
                    .selected = selected};
   span_names_.push_back(std::move(shown));
@@ -199,6 +205,10 @@ void Session::Exit(Name name, const Open& open) {
 void Session::EndCollection(int64_t tick) {
   last_close_ns_.store(clock_.ToNs(tick), std::memory_order_relaxed);
   spans_.Add({tick, tick, disable_name_, kMark});
+  if (options_.write_through) {
+    DrainSpans();
+    stream_->Flush(false).IgnoreError();
+  }
 }
 
 // Collection costs a little on every launch, also outside of regions. After a
@@ -294,24 +304,29 @@ void Session::DrainSpans() {
 }
 
 void Session::RunWorker() {
-  int round = 0;
+  const absl::Duration period =
+      options_.write_through ? kDrainOftenEvery : kDrainEvery;
+  absl::Time next_flush = absl::Now() + kFlushEvery;
   bool disk_failed = false;
   for (;;) {
     bool stop = false;
     {
       absl::MutexLock lock(&worker_mutex_);
-      worker_mutex_.AwaitWithTimeout(absl::Condition(&wake_), kDrainEvery);
+      worker_mutex_.AwaitWithTimeout(absl::Condition(&wake_), period);
       stop = wake_;
     }
     if (stop) return;
     clock_.Calibrate();
     DrainSpans();
-    if (++round % kFlushEvery == 0) {
+    if (absl::Now() >= next_flush) {
+      next_flush = absl::Now() + kFlushEvery;
       stream_->SnapshotClocks();
       if (CuptiCollector* const cupti = armed_.load(); cupti != nullptr) {
         cupti->Flush(false);
       }
       DisarmWhenIdle();
+      // What a killed process leaves is a second old at most.
+      WriteMeta(false);
     }
     const absl::Status status = stream_->Flush(false);
     if (!status.ok() && !disk_failed) {

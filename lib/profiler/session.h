@@ -44,6 +44,9 @@ struct SessionOptions {
   double max_seconds = 0;                        // of collection; 0: no limit
   bool collect_gpu = true;
   bool hold_cupti = true;  // CuptiOptions::subscribe
+  // Write what a region recorded when it ends: the process may end without
+  // calling Stop.
+  bool write_through = false;
   cuda::LibrarySearch cupti_search = {};
 };
 
@@ -113,6 +116,7 @@ class Session {
   void DisarmWhenIdle();
   void EnableGpu() ABSL_EXCLUSIVE_LOCKS_REQUIRED(arm_mutex_);
   absl::Status AttachGpu() ABSL_EXCLUSIVE_LOCKS_REQUIRED(arm_mutex_);
+  // Called by one thread at a time.
   void WriteMeta(bool finished);
   void MeasureSpanCost();
 
@@ -133,6 +137,7 @@ class Session {
   std::atomic<int64_t> last_close_ns_ = 0;
   int64_t start_ns_ = 0;
   double span_cost_ns_ = 0;
+  std::string device_properties_;  // WriteMeta's
   std::atomic<int64_t> worker_cpu_ns_ = 0;
   std::atomic<int64_t> enable_ns_ = 0;
 

@@ -28,6 +28,10 @@ std::string ProcessName() {
 
 void Session::WriteMeta(bool finished) {
   const TraceStreamCounts counts = stream_->counts();
+  const CuptiCollector* const cupti = armed_.load();
+  if (cupti != nullptr && device_properties_.empty()) {
+    device_properties_ = DevicePropertiesJson();
+  }
   std::string text;
   JsonWriter json(&text, JsonWriter::Style::kPretty);
   json.BeginObject();
@@ -65,7 +69,7 @@ void Session::WriteMeta(bool finished) {
   json.EndObject();
   json.Key("dropped").BeginObject();
   json.Key("spans").Int(spans_.dropped());
-  json.Key("cupti_records").Int(cupti_ != nullptr ? cupti_->dropped() : 0);
+  json.Key("cupti_records").Int(cupti != nullptr ? cupti->dropped() : 0);
   json.Key("over_byte_budget").Int(counts.over_budget_count);
   json.EndObject();
   json.Key("overhead").BeginObject();
@@ -78,7 +82,7 @@ void Session::WriteMeta(bool finished) {
   json.EndObject();
   json.Key("cupti").String(cupti_state_);
   json.Key("device_properties")
-      .Raw(finished && cupti_ != nullptr ? DevicePropertiesJson() : "[]");
+      .Raw(device_properties_.empty() ? "[]" : device_properties_);
   json.Key("messages").BeginArray();
   for (const std::string& message : messages_) json.String(message);
   json.EndArray();

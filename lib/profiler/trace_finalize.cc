@@ -182,7 +182,8 @@ absl::Status WriteSummaries(const std::string& path_stem,
 
 }  // namespace
 
-absl::StatusOr<FinalizedProfile> FinalizeProfile(const std::string& stem) {
+absl::StatusOr<FinalizedProfile> FinalizeProfile(
+    const std::string& stem, const FinalizeOptions& options) {
   FinalizedProfile profile;
   profile.stem = stem;
   profile.stream_path = absl::StrCat(stem, ".pftrace");
@@ -192,6 +193,7 @@ absl::StatusOr<FinalizedProfile> FinalizeProfile(const std::string& stem) {
   KinetoHeader header;
   header.rank = profile.rank;
   header.world_size = std::max<int64_t>(IntMember(meta, "world_size"), 1);
+  if (!options.steps.empty()) header.steps = options.steps;
   header.host_name = TextMember(meta, "host_name");
   header.process_name = profile.process_name;
   const absl::string_view devices = FindJsonValue(meta, "device_properties");
@@ -202,7 +204,10 @@ absl::StatusOr<FinalizedProfile> FinalizeProfile(const std::string& stem) {
   FF_ASSIGN_OR_RETURN(profile.summary, AnalyzeTrace(*reader, {}));
   const std::string summary_stem =
       absl::StrCat(std::filesystem::path(stem).parent_path().native(),
-                   "/summary_rank", profile.rank);
+                   "/summary_rank", profile.rank,
+                   options.taken_ranks.count(profile.rank) == 0
+                       ? ""
+                       : absl::StrCat("_", profile.pid));
   FF_RETURN_IF_ERROR(WriteSummaries(summary_stem, profile.summary));
   profile.summary_path = absl::StrCat(summary_stem, ".txt");
   return profile;

@@ -4,6 +4,7 @@
 #define LIB_PROFILER_TRACE_FINALIZE_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,11 +33,19 @@ struct FinalizedProfile {
   std::vector<std::string> messages;
 };
 
+struct FinalizeOptions {
+  std::string steps;  // KinetoHeader::steps; empty: its default
+  // Ranks whose summary another process has: this one's is called
+  // summary_rank{R}_{PID}.
+  std::set<int64_t> taken_ranks;
+};
+
 // Reads STEM.pftrace and STEM.meta.json and writes STEM.pt.trace.json.gz, as
 // Kineto writes it (device properties, distributedInfo, flows from launches to
 // their work), and summary_rank{R}.txt and .json beside it, as FastVideo's
 // profiler does. Each file appears whole. Works on what a killed process left.
-absl::StatusOr<FinalizedProfile> FinalizeProfile(const std::string& stem);
+absl::StatusOr<FinalizedProfile> FinalizeProfile(
+    const std::string& stem, const FinalizeOptions& options = {});
 
 // Returns the stems of sessions in `dir`, those whose files are newer than
 // `since_ns` (CLOCK_REALTIME), in order of name.

@@ -2,12 +2,15 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/profiler/trace_finalize.h"
 #include "lib/testing/status_matchers.h"
 #include "lib/testing/temp_dir.h"
+#include "lib/trace/json_scan.h"
 #include "lib/trace/trace_analyzer.h"
 #include "lib/trace/trace_reader.h"
 #include "lib/trace/trace_validate.h"
@@ -18,6 +21,7 @@ namespace {
 using ::firstframe::testing::IsOk;
 using ::firstframe::testing::ReadFile;
 using ::firstframe::testing::TempDir;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -78,7 +82,7 @@ std::unique_ptr<TraceStream> Record(const std::string& path, RegionClock* clock,
   s.OnMemcpy(copy);
   s.OnKernel(Kernel("_Z7unknownv", 99, 1'000'000, 1'100'000));
   s.OnKernel(Kernel("_Z5abortv", 2, 2'500'000, 0));  // CUPTI gave up on it
-  s.Span(77, 1'000'000, 2'000'000, "fastvideo.region::inference_denoising");
+  s.Span(77, 1'000'000, 2'000'000, "fastvideo.region::inference_denoising", 5);
   EXPECT_THAT(s.Flush(true), IsOk());
   return *std::move(stream);
 }
@@ -106,6 +110,44 @@ TEST(TraceStream, KeepsWhatWasLaunchedInsideRegions) {
   ASSERT_THAT(summary.work, SizeIs(3));
   EXPECT_EQ(summary.work[0].name, "wait()");
   EXPECT_EQ(summary.work[2].name, "in()");
+}
+
+// A launch on a thread without regions belongs to the one open elsewhere; one
+// whose thread had pushed a number belongs to that, whatever the clocks say.
+TEST(TraceStream, LaunchesKnowTheirRegionAcrossThreads) {
+  const TempDir dir;
+  RegionClock clock;
+  auto stream = TraceStream::Create(dir.File("s.pftrace"), {.pid = 42}, &clock);
+  ASSERT_THAT(stream, IsOk());
+  clock.Open(1'000'000, 5, 77);
+  clock.Open(1'100'000, 6, 78);
+  clock.Close(2'000'000, 5);
+  clock.Close(2'000'000, 6);
+  const auto launch = [&](uint32_t correlation, uint64_t time, uint32_t tid) {
+    cupti::ApiRecord record = Launch(correlation, time);
+    record.thread_id = tid;
+    (*stream)->OnApi(record, "cudaLaunchKernel", false);
+    (*stream)->OnKernel(Kernel("k", correlation, 3'000'000 + correlation * 1000,
+                               3'000'500 + correlation * 1000));
+  };
+  launch(1, 1'500'000, 77);
+  launch(2, 1'500'000, 78);
+  launch(3, 1'500'000, 99);  // autograd's thread
+  cupti::ExternalRecord pushed = {};
+  pushed.external_kind = cupti::kExternalOurs;
+  pushed.external_id = 5;
+  pushed.correlation_id = 4;
+  (*stream)->OnExternal(pushed);
+  launch(4, 999'990, 77);
+  launch(5, 999'990, 77);  // nothing pushed: outside
+  ASSERT_THAT((*stream)->Flush(true), IsOk());
+  ASSERT_OK_AND_ASSIGN(auto reader, TraceReader::Open((*stream)->path()));
+  std::vector<std::string> regions;
+  for (TraceEvent event; *reader->Next(&event);) {
+    if (event.kind != TraceEventKind::kKernel) continue;
+    regions.emplace_back(FindJsonValue(event.args, "External id"));
+  }
+  EXPECT_THAT(regions, ElementsAre("5", "6", "6", "5"));
 }
 
 TEST(TraceStream, WithoutAnyLaunchItGoesByTime) {
@@ -176,8 +218,9 @@ TEST(TraceFinalize, WritesWhatReadersAskFor) {
     "device_properties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132}],
     "counts": {"kernels": 2}, "dropped": {"spans": 1, "cupti_records": 2},
     "messages": ["a", "b \"c\""]})");
-  ASSERT_OK_AND_ASSIGN(const FinalizedProfile profile,
-                       FinalizeProfile(dir.File("h_42.1")));
+  ASSERT_OK_AND_ASSIGN(
+      const FinalizedProfile profile,
+      FinalizeProfile(dir.File("h_42.1"), {.steps = "none,inference_*"}));
   EXPECT_TRUE(profile.finished);
   EXPECT_EQ(profile.rank, 2);
   EXPECT_EQ(profile.dropped_count, 3);
@@ -195,13 +238,31 @@ TEST(TraceFinalize, WritesWhatReadersAskFor) {
   ASSERT_OK_AND_ASSIGN(auto reader, TraceReader::Open(profile.trace_path));
   int starts = 0, ends = 0;
   std::string kernel_args;
+  std::vector<std::string> gpu_annotations;
+  std::vector<int64_t> external_ids;
   for (TraceEvent event; *reader->Next(&event);) {
     starts += event.phase == 's';
     ends += event.phase == 'f';
+    if (event.kind == TraceEventKind::kGpuUserAnnotation) {
+      gpu_annotations.emplace_back(event.name);
+      EXPECT_EQ(event.tid, 7);
+      EXPECT_EQ(event.time_ns, 2'499'999);
+      EXPECT_EQ(event.end_ns(), 2'900'001);
+    }
+    int64_t id = 0;
+    if (absl::SimpleAtoi(FindJsonValue(event.args, "External id"), &id)) {
+      external_ids.push_back(id);
+    }
     if (event.kind == TraceEventKind::kKernel) {
       kernel_args = std::string(event.args);
     }
   }
+  EXPECT_THAT(
+      gpu_annotations,
+      ElementsAre("ProfilerStep#0", "fastvideo.region::inference_denoising"));
+  EXPECT_THAT(external_ids, Each(5));
+  EXPECT_THAT(external_ids, SizeIs(9))
+      << "region, step, 2 launches, 3 works, a row for each of step and region";
   EXPECT_EQ(starts, 2);
   EXPECT_EQ(ends, 3);
   EXPECT_THAT(kernel_args, HasSubstr("\"grid\": [4, 1, 1]"));

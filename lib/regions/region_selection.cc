@@ -140,11 +140,14 @@ RegionSelection RegionSelection::Parse(absl::string_view setting,
   return selection;
 }
 
-bool RegionSelection::Selects(absl::string_view spelling) const {
+std::string RegionSelection::NameOf(absl::string_view spelling) const {
   std::string name = ShortRegionName(spelling);
-  if (const auto alias = aliases_.find(name); alias != aliases_.end()) {
-    name = alias->second;
-  }
+  const auto alias = aliases_.find(name);
+  return alias != aliases_.end() ? alias->second : name;
+}
+
+bool RegionSelection::Selects(absl::string_view spelling) const {
+  const std::string name = NameOf(spelling);
   if (MatchesAny(exclusions_, name)) return false;
   return std::binary_search(names_.begin(), names_.end(), name) ||
          MatchesAny(patterns_, name);
@@ -155,9 +158,7 @@ std::vector<std::string> RegionSelection::NeverEntered(
   std::vector<std::string> messages;
   std::set<std::string> known;
   for (const std::string& spelling : entered) {
-    std::string name = ShortRegionName(spelling);
-    const auto alias = aliases_.find(name);
-    known.insert(alias != aliases_.end() ? alias->second : std::move(name));
+    known.insert(NameOf(spelling));
   }
   for (const std::string& request : requested_) {
     if (MatchesAny(exclusions_, request)) continue;

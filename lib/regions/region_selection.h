@@ -45,6 +45,9 @@ class RegionSelection {
   // its region does.
   bool Selects(absl::string_view spelling) const;
 
+  // Returns the short name of a spelling; of an alias, its region's.
+  std::string NameOf(absl::string_view spelling) const;
+
   // Whether nothing can be selected: collection stays off.
   bool empty() const { return names_.empty() && patterns_.empty(); }
 
