@@ -61,6 +61,9 @@ class Writer {
     if (event.kind == TraceEventKind::kUserAnnotation && event.phase == 'X') {
       FF_RETURN_IF_ERROR(Annotation(event));
     }
+    if (event.kind == TraceEventKind::kGpuUserAnnotation) {
+      devices_.insert(event.pid);
+    }
     FF_RETURN_IF_ERROR(out_.Event(event.raw));
     const bool is_call = event.kind == TraceEventKind::kRuntime ||
                          event.kind == TraceEventKind::kDriver;

@@ -9,11 +9,18 @@
 namespace firstframe {
 namespace {
 
-void WriteRegion(const RegionSummary& region, int top, std::ostream& out) {
+void WriteRegion(const RegionSummary& region, const FinalizedProfile& profile,
+                 int top, std::ostream& out) {
   out << absl::StreamFormat(
       "  %-32s %6d x %12.3f ms host %12.3f ms GPU busy %8d GPU events\n",
       region.name, region.count, region.host_ns * 1e-6, region.busy_ns * 1e-6,
       region.gpu_event_count);
+  if (const auto found = profile.cuda_event_ns.find(region.name);
+      found != profile.cuda_event_ns.end()) {
+    out << absl::StreamFormat(
+        "    %12.3f ms GPU time between CUDA events on the default stream\n",
+        found->second * 1e-6);
+  }
   const size_t shown = std::min<size_t>(region.kernels.size(),
                                         static_cast<size_t>(std::max(top, 0)));
   for (size_t i = 0; i < shown; ++i) {
@@ -28,7 +35,7 @@ void WriteProfile(const FinalizedProfile& profile, int top, std::ostream& out) {
       << ", rank " << profile.rank << ")"
       << (profile.finished ? "" : ", which did not end in order") << "\n";
   for (const RegionSummary& region : profile.summary.regions) {
-    WriteRegion(region, top, out);
+    WriteRegion(region, profile, top, out);
   }
   out << "  kept " << profile.summary.gpu_event_count << " GPU events, "
       << profile.summary.launch_count << " API calls, " << profile.span_count

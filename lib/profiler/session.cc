@@ -29,7 +29,6 @@ constexpr absl::Duration kDrainOftenEvery = absl::Milliseconds(20);
 // Every so often CUPTI is asked for what it has and the clocks are
 // read.
 constexpr absl::Duration kFlushEvery = absl::Seconds(1);
-constexpr int64_t kDisarmAfterNs = 1'000'000'000;
 
 // SpanRecord::kind: one of these, and above it the number of a region's entry.
 constexpr uint32_t kSpan = 0;
@@ -167,9 +166,12 @@ Session::Open Session::Enter(Name name, bool may_move) {
   if (first) open.start = StartCollection(open.start);
   region_clock_.Open(clock_.ToNs(open.start), open.region,
                      SpanRecorder::ThreadId());
-  if (CuptiCollector* const cupti = armed_.load(std::memory_order_acquire);
-      cupti != nullptr && !may_move) {
+  if (may_move) return open;
+  if (CuptiCollector* const cupti = armed_.load(std::memory_order_acquire)) {
     open.pushed = cupti->PushExternal(open.region);
+  } else if (CudaEventTimer* const timer =
+                 timer_.load(std::memory_order_acquire)) {
+    timer->Begin(open.region, name.id);
   }
   return open;
 }
@@ -196,7 +198,12 @@ void Session::Exit(Name name, const Open& open) {
     if (collecting()) spans_.Add({open.start, end, name.id, kSpan});
     return;
   }
-  if (open.pushed) armed_.load(std::memory_order_relaxed)->PopExternal();
+  if (open.pushed) {
+    armed_.load(std::memory_order_relaxed)->PopExternal();
+  } else if (CudaEventTimer* const timer =
+                 timer_.load(std::memory_order_relaxed)) {
+    timer->End(open.region);
+  }
   spans_.Add({open.start, end, name.id, kRegion | open.region << kKindBits});
   region_clock_.Close(clock_.ToNs(end), open.region);
   if (depth_.fetch_sub(1, std::memory_order_acq_rel) == 1) EndCollection(end);
@@ -209,63 +216,6 @@ void Session::EndCollection(int64_t tick) {
     DrainSpans();
     stream_->Flush(false).IgnoreError();
   }
-}
-
-// Collection costs a little on every launch, also outside of regions. After a
-// while without a region it is switched off; what was launched is delivered.
-void Session::DisarmWhenIdle() {
-  CuptiCollector* const cupti = armed_.load();
-  if (cupti == nullptr || options_.all || !cupti->enabled()) return;
-  if (collecting() ||
-      TickClock::MonotonicNs() - last_close_ns_ < kDisarmAfterNs) {
-    return;
-  }
-  cupti->Flush(false);
-  absl::MutexLock lock(&arm_mutex_);
-  if (!collecting()) cupti->Disable();
-}
-
-void Session::ArmGpu() {
-  if (!options_.collect_gpu) return;
-  driver_is_there_ = true;
-  // CUPTI costs something from the moment it is attached: not before a region
-  // opens.
-  if (options_.all || collecting()) {
-    absl::MutexLock lock(&arm_mutex_);
-    EnableGpu();
-  }
-}
-
-// Attaches to CUPTI at the first call; switches it on.
-void Session::EnableGpu() {
-  if (stopping_ || gpu_failed_) return;
-  const int64_t before = TickClock::MonotonicNs();
-  absl::Status status = cupti_ == nullptr ? AttachGpu() : absl::OkStatus();
-  if (status.ok()) status = cupti_->Enable();
-  enable_ns_ += TickClock::MonotonicNs() - before;
-  if (status.ok()) {
-    armed_.store(cupti_.get(), std::memory_order_release);
-    return;
-  }
-  gpu_failed_ = true;
-  Say(absl::StrCat(status.message(),
-                   "; recording spans alone, without kernels"));
-  absl::MutexLock lock(&mutex_);
-  cupti_state_ = std::string(status.message());
-}
-
-absl::Status Session::AttachGpu() {
-  FF_ASSIGN_OR_RETURN(const CuptiApi api,
-                      CuptiApi::Load(options_.cupti_search));
-  CuptiOptions cupti_options;
-  cupti_options.max_device_bytes =
-      static_cast<size_t>(options_.max_device_bytes);
-  cupti_options.subscribe = options_.hold_cupti;
-  FF_ASSIGN_OR_RETURN(
-      cupti_, CuptiCollector::Create(api, cupti_options, stream_.get()));
-  absl::MutexLock lock(&mutex_);
-  cupti_state_ = absl::StrCat(api.path, ", version ", api.version);
-  return absl::OkStatus();
 }
 
 void Session::DrainSpans() {
@@ -318,6 +268,7 @@ void Session::RunWorker() {
     if (stop) return;
     clock_.Calibrate();
     DrainSpans();
+    DrainEvents();
     if (absl::Now() >= next_flush) {
       next_flush = absl::Now() + kFlushEvery;
       stream_->SnapshotClocks();
@@ -367,6 +318,7 @@ void Session::Stop() {
   if (stream_ == nullptr) return;
   if (cupti_ != nullptr) cupti_->Stop();
   DrainSpans();
+  DrainEvents();
   stream_->SnapshotClocks();
   if (const absl::Status status = stream_->Flush(true); !status.ok()) {
     Say(std::string(status.message()));

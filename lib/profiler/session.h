@@ -24,6 +24,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "lib/cuda/dynamic_library.h"
+#include "lib/profiler/cuda_event_timer.h"
 #include "lib/profiler/cupti_collector.h"
 #include "lib/profiler/region_clock.h"
 #include "lib/profiler/span_buffer.h"
@@ -86,7 +87,8 @@ class Session {
 
   // To be called once the driver is there (inside cuInit, from the injection's
   // entry): from the first region on, its work is recorded. When somebody else
-  // holds CUPTI by then, says who and goes on with spans alone.
+  // holds CUPTI by then, says who and goes on with spans, and with GPU times of
+  // regions by CUDA events.
   void ArmGpu();
 
   // Finishes the file, writes META beside it. Idempotent. With `in_child`
@@ -104,17 +106,22 @@ class Session {
   struct RegionTotals {
     int64_t count = 0;
     int64_t total_ns = 0;
+    // Of the device, by CUDA events; without CUPTI.
+    int64_t event_count = 0;
+    int64_t event_ns = 0;
   };
 
   explicit Session(SessionOptions options);
   void RunWorker();
   void DrainSpans();
+  void DrainEvents();
   void Say(std::string message);
   // Returns when collection is on, at or after `tick`.
   int64_t StartCollection(int64_t tick);
   void EndCollection(int64_t tick);
   void DisarmWhenIdle();
   void EnableGpu() ABSL_EXCLUSIVE_LOCKS_REQUIRED(arm_mutex_);
+  void StepDown(const absl::Status& why);
   absl::Status AttachGpu() ABSL_EXCLUSIVE_LOCKS_REQUIRED(arm_mutex_);
   // Called by one thread at a time.
   void WriteMeta(bool finished);
@@ -128,6 +135,8 @@ class Session {
   std::unique_ptr<TraceStream> stream_;
   std::unique_ptr<CuptiCollector> cupti_;
   std::atomic<CuptiCollector*> armed_ = nullptr;  // cupti_, once it works
+  std::unique_ptr<CudaEventTimer> event_timer_;
+  std::atomic<CudaEventTimer*> timer_ = nullptr;  // without CUPTI
   std::atomic<bool> driver_is_there_ = false;
   bool gpu_failed_ = false;
   std::atomic<int> depth_ = 0;

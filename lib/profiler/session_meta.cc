@@ -56,6 +56,10 @@ void Session::WriteMeta(bool finished) {
     json.Key("name").String(name);
     json.Key("count").Int(totals.count);
     json.Key("total_ns").Int(totals.total_ns);
+    if (totals.event_count > 0) {
+      json.Key("cuda_event_count").Int(totals.event_count);
+      json.Key("cuda_event_ns").Int(totals.event_ns);
+    }
     json.EndObject();
   }
   json.EndArray();
@@ -70,6 +74,8 @@ void Session::WriteMeta(bool finished) {
   json.Key("dropped").BeginObject();
   json.Key("spans").Int(spans_.dropped());
   json.Key("cupti_records").Int(cupti != nullptr ? cupti->dropped() : 0);
+  json.Key("cuda_events")
+      .Int(event_timer_ != nullptr ? event_timer_->dropped() : 0);
   json.Key("over_byte_budget").Int(counts.over_budget_count);
   json.EndObject();
   json.Key("overhead").BeginObject();

@@ -56,26 +56,33 @@ std::string TextMember(absl::string_view object, absl::string_view key) {
   return DecodeJsonString(UnquoteJson(FindJsonValue(object, key)));
 }
 
-// The strings of a flat JSON array.
-std::vector<std::string> Strings(absl::string_view array) {
-  std::vector<std::string> strings;
-  if (array.empty()) return strings;
+// The members of a JSON array, as they stand.
+std::vector<absl::string_view> Items(absl::string_view array) {
+  std::vector<absl::string_view> items;
+  if (array.empty()) return items;
   const char* p = array.data() + 1;
   const char* const end = array.data() + array.size();
   JsonOddities ignored;
   for (;;) {
     p = SkipJsonSpace(p, end);
-    if (p == end || *p == ']') return strings;
+    if (p == end || *p == ']') return items;
     if (*p == ',') {
       ++p;
       continue;
     }
     const char* const after = SkipJsonValue(p, end, &ignored);
-    if (after == nullptr || after == p) return strings;
-    strings.push_back(
-        DecodeJsonString(UnquoteJson(absl::string_view(p, after - p))));
+    if (after == nullptr || after == p) return items;
+    items.emplace_back(p, after - p);
     p = after;
   }
+}
+
+std::vector<std::string> Strings(absl::string_view array) {
+  std::vector<std::string> strings;
+  for (const absl::string_view item : Items(array)) {
+    strings.push_back(DecodeJsonString(UnquoteJson(item)));
+  }
+  return strings;
 }
 
 void ReadMeta(const std::string& meta, FinalizedProfile* profile) {
@@ -94,12 +101,18 @@ void ReadMeta(const std::string& meta, FinalizedProfile* profile) {
   const absl::string_view dropped = FindJsonValue(meta, "dropped");
   profile->dropped_count = IntMember(dropped, "spans") +
                            IntMember(dropped, "cupti_records") +
+                           IntMember(dropped, "cuda_events") +
                            IntMember(dropped, "over_byte_budget");
   const absl::string_view overhead = FindJsonValue(meta, "overhead");
   profile->span_cost_ns = DoubleMember(overhead, "span_cost_ns");
   profile->overhead_ns = DoubleMember(overhead, "spans_ns") +
                          DoubleMember(overhead, "cupti_ns") +
                          DoubleMember(overhead, "enable_ns");
+  for (const absl::string_view region : Items(FindJsonValue(meta, "regions"))) {
+    if (const int64_t ns = IntMember(region, "cuda_event_ns"); ns > 0) {
+      profile->cuda_event_ns[TextMember(region, "name")] = ns;
+    }
+  }
   profile->messages = Strings(FindJsonValue(meta, "messages"));
 }
 

@@ -4,6 +4,7 @@
 #define LIB_PROFILER_TRACE_FINALIZE_H_
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ struct FinalizedProfile {
   double span_cost_ns = 0;
   int64_t wall_ns = 0;
   std::string cupti;
+  // By region, where CUDA events stood in for CUPTI.
+  std::map<std::string, int64_t> cuda_event_ns;
   std::vector<std::string> messages;
 };
 

@@ -20,6 +20,8 @@ constexpr size_t kWriteBytes = 256 << 10;
 constexpr int64_t kKeepAllWaitNs = 3'000'000'000;
 // Kineto's name for what joins a launch and its work to a span.
 constexpr absl::string_view kExternalId = "External id";
+// The place of region times among a device's streams.
+constexpr uint32_t kEventStream = UINT32_MAX;
 // Kernels of one stream rarely overlap more (programmatic dependent launch).
 constexpr size_t kMaxLanes = 8;
 
@@ -218,23 +220,41 @@ void TraceStream::Take(const GpuWork& work, bool keep) {
   }
 }
 
-uint64_t TraceStream::StreamTrack(const GpuWork& work) {
-  uint64_t& device = devices_[work.device];
-  if (device == 0) {
-    device = writer_.AddTrack(absl::StrCat("GPU ", work.device), process_);
+uint64_t TraceStream::DeviceTrack(uint32_t device, uint32_t stream,
+                                  absl::string_view name, int64_t start_ns,
+                                  int64_t end_ns) {
+  uint64_t& parent = devices_[device];
+  if (parent == 0) {
+    parent = writer_.AddTrack(absl::StrCat("GPU ", device), process_);
   }
-  Stream& stream = streams_[uint64_t{work.device} << 32 | work.stream];
-  for (Stream::Lane& lane : stream.lanes) {
-    if (work.start_ns < lane.end_ns) continue;
-    lane.end_ns = work.end_ns;
+  std::vector<Stream::Lane>& lanes =
+      streams_[uint64_t{device} << 32 | stream].lanes;
+  for (Stream::Lane& lane : lanes) {
+    if (start_ns < lane.end_ns) continue;
+    lane.end_ns = end_ns;
     return lane.track;
   }
-  if (stream.lanes.size() < kMaxLanes) {
-    stream.lanes.push_back(
-        {writer_.AddTrack(absl::StrCat("stream ", work.stream), device),
-         work.end_ns});
+  if (lanes.size() < kMaxLanes) {
+    lanes.push_back({writer_.AddTrack(name, parent), end_ns});
   }
-  return stream.lanes.back().track;
+  return lanes.back().track;
+}
+
+void TraceStream::DeviceSpan(uint32_t device, int64_t start_ns, int64_t end_ns,
+                             absl::string_view name, uint32_t region) {
+  absl::MutexLock lock(&mutex_);
+  if (OverBudget()) return;
+  const uint64_t track = DeviceTrack(
+      device, kEventStream, "regions by CUDA events", start_ns, end_ns);
+  const TraceAnnotation annotations[] = {
+      {"device", int64_t{device}},
+      {"stream", int64_t{0}},
+      {kExternalId, int64_t{region}},
+      {"measured by", absl::string_view("CUDA events on the default stream")}};
+  writer_.BeginSlice(
+      track, start_ns, name,
+      {.category = "gpu_user_annotation", .annotations = annotations});
+  writer_.EndSlice(track, end_ns);
 }
 
 void TraceStream::Emit(const GpuWork& work) {
@@ -264,7 +284,9 @@ void TraceStream::Emit(const GpuWork& work) {
     annotations[n++] = {"graph node id", static_cast<int64_t>(work.graph_node)};
     annotations[n++] = {"graph id", int64_t{work.graph}};
   }
-  const uint64_t track = StreamTrack(work);
+  const uint64_t track = DeviceTrack(work.device, work.stream,
+                                     absl::StrCat("stream ", work.stream),
+                                     work.start_ns, work.end_ns);
   writer_.BeginSlice(track, work.start_ns, *work.name,
                      {.category = work.category,
                       .annotations = absl::MakeConstSpan(annotations, n)});

@@ -68,6 +68,10 @@ class TraceStream : public CuptiSink {
             absl::string_view name, uint32_t region = 0);
   void Instant(int64_t tid, int64_t time_ns, absl::string_view name);
 
+  // A region as CUDA events see it.
+  void DeviceSpan(uint32_t device, int64_t start_ns, int64_t end_ns,
+                  absl::string_view name, uint32_t region);
+
   // Reads the clocks beside each other, which places the trace in time.
   void SnapshotClocks();
 
@@ -103,7 +107,9 @@ class TraceStream : public CuptiSink {
   bool OverBudget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t ThreadTrack(int64_t tid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t ApiTrack(int64_t tid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  uint64_t StreamTrack(const GpuWork& work)
+  // A track of the device's on which nothing else runs in that time.
+  uint64_t DeviceTrack(uint32_t device, uint32_t stream, absl::string_view name,
+                       int64_t start_ns, int64_t end_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Place(const GpuWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Take(const GpuWork& work, bool keep)
