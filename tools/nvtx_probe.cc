@@ -1,7 +1,8 @@
 // A program that pushes NVTX ranges, for profile_run's test. It speaks NVTX's
 // protocol itself, so that no toolkit is needed to build it.
 //
-// Usage: nvtx_probe [exit CODE | kill | term | exec PROGRAM | fork]
+// Usage: nvtx_probe [exit CODE | kill | term | exec PROGRAM | fork |
+//                    launch CUDA CUPTI exit|kill]
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace {
 
@@ -79,10 +81,48 @@ void End(uint64_t range) {
   }
 }
 
+void* Open(const char* path) {
+  void* const library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) std::fprintf(stderr, "nvtx_probe: %s\n", dlerror());
+  return library;
+}
+
+// A program with a device, by stand-ins for the driver and for CUPTI
+// (lib/profiler/testprogram): 3 launches inside of a region, one of them on
+// another thread, and one before and one after it.
+int Launch(const char* cuda, const char* cupti, bool killed) {
+  Open(cuda);
+  void* const library = Open(cupti);
+  if (library == nullptr) return 1;
+  const auto launch =
+      reinterpret_cast<void (*)(const char*)>(dlsym(library, "FakeLaunch"));
+  // As the driver does inside cuInit.
+  if (const char* const path = std::getenv("CUDA_INJECTION64_PATH")) {
+    if (void* const injection = Open(path)) {
+      reinterpret_cast<int (*)()>(dlsym(injection, "InitializeInjection"))();
+    }
+  }
+  launch("_Z6beforev");
+  Push("fastvideo.region::inference_denoising");
+  launch("_Z6insidev");
+  launch("_Z6insidev");
+  std::thread([&] { launch("_Z8threadedv"); }).join();
+  Pop();
+  launch("_Z5afterv");
+  if (killed) {
+    usleep(1400000);  // CUPTI is asked every second for what it has
+    raise(SIGKILL);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Attach();
+  if (argc > 4 && std::strcmp(argv[1], "launch") == 0) {
+    return Launch(argv[2], argv[3], std::strcmp(argv[4], "kill") == 0);
+  }
   Push("outside");
   Pop();
   Pop();  // one too many

@@ -92,6 +92,42 @@ expect 0 "--steps" "$TOOL" --dir="$TMP/l" --regions='inference*' --steps='infere
 zcat "$(one "$TMP/l")" >"$TMP/l.json"
 grep -q '"name": "ProfilerStep#0"' "$TMP/l.json" || fail "no step"
 
+# A program with a device, with stand-ins for the driver and CUPTI.
+FAKES=$PWD/lib/profiler/testprogram
+gpu_program() { echo "$PROBE" launch "$FAKES/libfake_cuda.so" "$FAKES/libfake_cupti.so" "$1"; }
+kernels_of() { # DIR
+  zcat "$(one "$1")" >"$1/trace.json"
+  json_valid "$1/trace.json"
+  grep -o '"cat": "kernel", "name": "[a-z]*()' "$1/trace.json" | sed 's/.*"//' | sort | uniq -c | tr -s ' \n' ' '
+}
+expect 0 "kernels" "$TOOL" --dir="$TMP/m" --regions='inference*' -- $(gpu_program exit)
+err_has 'inference_denoising +1 x .* 3 GPU events'
+err_has 'kept 3 GPU events, 3 API calls, 1 spans; left out 2 made outside of regions; dropped 0'
+[ "$(kernels_of "$TMP/m")" = " 2 inside() 1 threaded() " ] || fail "kernels: $(kernels_of "$TMP/m")"
+grep -q '"cat": "gpu_user_annotation", "name": "fastvideo.region::inference_denoising"' "$TMP/m/trace.json" ||
+  fail "no row above the kernels"
+grep -q '"name": *"Fake GPU"' "$TMP/m/trace.json" || fail "no device properties"
+expect 0 "which all readers take" "$REPORT" --validate=perfetto,hta,tensorboard "$(one "$TMP/m")"
+expect 0 "all kernels" "$TOOL" --dir="$TMP/n" --all -- $(gpu_program exit)
+[ "$(kernels_of "$TMP/n")" = " 1 after() 1 before() 2 inside() 1 threaded() " ] || fail "--all: $(kernels_of "$TMP/n")"
+
+# Killed: all that CUPTI was asked for is in both files.
+expect 137 "SIGKILL after kernels" "$TOOL" --dir="$TMP/o" --regions='inference*' -- $(gpu_program kill)
+err_has 'did not end in order'
+err_has 'kept 3 GPU events'
+[ "$(kernels_of "$TMP/o")" = " 2 inside() 1 threaded() " ] || fail "killed: $(kernels_of "$TMP/o")"
+grep -q '"name": *"Fake GPU"' "$TMP/o/trace.json" || fail "no device properties after SIGKILL"
+[ -s "$TMP/o/summary_rank0.json" ] || fail "no summary after SIGKILL"
+
+# Somebody else has CUPTI: it is named, and CUDA events stand in.
+expect 0 "CUPTI held" env FAKE_CUPTI_HOLDER="Nsight Systems" \
+  "$TOOL" --dir="$TMP/p" --regions='inference*' -- $(gpu_program exit)
+err_has "CUPTI is held by 'Nsight Systems'; recording spans, and GPU time of regions by CUDA events"
+err_has 'ms GPU time between CUDA events on the default stream'
+[ -z "$(kernels_of "$TMP/p")" ] || fail "kernels without CUPTI"
+grep -q '"cat": "gpu_user_annotation".*"measured by": *"CUDA events' "$TMP/p/trace.json" || fail "no region by events"
+expect 0 "valid without kernels" "$REPORT" --validate=perfetto,tensorboard "$(one "$TMP/p")"
+
 expect 0 "a program without ranges" "$TOOL" --dir="$TMP/h" --all -- true
 err_has 'nothing was recorded'
 expect 0 "--quiet" "$TOOL" --quiet --dir="$TMP/i" --all -- "$PROBE"

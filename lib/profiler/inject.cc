@@ -123,6 +123,7 @@ Session* GetSession() {
   SessionOptions options = ReadOptions();
   // Python's workers leave by _exit, which calls nobody.
   options.write_through = !is_first;
+  options.on_attach = [] { std::atexit(&StopAtExit); };
   absl::StatusOr<std::unique_ptr<Session>> started =
       Session::Start(std::move(options));
   if (!started.ok()) {

@@ -49,6 +49,9 @@ struct SessionOptions {
   // calling Stop.
   bool write_through = false;
   cuda::LibrarySearch cupti_search = {};
+  // Called once CUPTI is loaded. A handler that std::atexit is given here runs
+  // before CUPTI's own, when Stop() can still ask it for its records.
+  void (*on_attach)() = nullptr;
 };
 
 // Thread-safe unless said otherwise.

@@ -74,6 +74,7 @@ void Session::StepDown(const absl::Status& why) {
 absl::Status Session::AttachGpu() {
   FF_ASSIGN_OR_RETURN(const CuptiApi api,
                       CuptiApi::Load(options_.cupti_search));
+  if (options_.on_attach != nullptr) options_.on_attach();
   CuptiOptions cupti_options;
   cupti_options.max_device_bytes =
       static_cast<size_t>(options_.max_device_bytes);
