@@ -318,6 +318,13 @@ FF_API ff_status ff_model_from_layout(const char* const* names,
                                       const int32_t* ndims, const int64_t* dims,
                                       size_t count, int64_t text_tokens,
                                       ff_model** model);
+/* From sizes alone, for a program whose tensors no longer show them (sharded,
+ * wrapped): `params` of the whole model, widths of query projections summed over
+ * `attention_modules` that run over latents, by what their keys run over. */
+FF_API ff_status ff_model_from_sizes(int64_t params, int64_t self_width,
+                                     int64_t cross_width,
+                                     int64_t attention_modules,
+                                     int64_t text_tokens, ff_model** model);
 FF_API ff_status ff_model_params(const ff_model* model, int64_t* params);
 /* VideoX-Fun's figure for one forward on `tokens`, and the attention in it. */
 FF_API ff_status ff_model_compat_flops(const ff_model* model, int64_t tokens,

@@ -88,6 +88,32 @@ ff_status ff_model_from_layout(const char* const* names, const int32_t* ndims,
   });
 }
 
+ff_status ff_model_from_sizes(int64_t params, int64_t self_width,
+                              int64_t cross_width, int64_t attention_modules,
+                              int64_t text_tokens, ff_model** model) {
+  return Guard([&]() -> absl::Status {
+    FF_RETURN_IF_ERROR(NotNull(model, "model"));
+    const std::pair<const char*, int64_t> sizes[] = {
+        {"params", params},
+        {"self_width", self_width},
+        {"cross_width", cross_width},
+        {"attention_modules", attention_modules},
+        {"text_tokens", text_tokens}};
+    for (const auto& [name, size] : sizes) {
+      if (size < 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(name, " is ", size, ", expected 0 or more"));
+      }
+    }
+    *model =
+        new ff_model{{.params = params,
+                      .widths = {self_width, cross_width, attention_modules},
+                      .text_tokens = text_tokens},
+                     std::nullopt};
+    return absl::OkStatus();
+  });
+}
+
 ff_status ff_model_params(const ff_model* model, int64_t* params) {
   return Guard([&]() -> absl::Status {
     FF_RETURN_IF_ERROR(NotNull(model, "model"));

@@ -159,6 +159,14 @@ class Tensor:
                       self._strides[::-1], self._offset)
 
 
+def linear(rows, columns):
+    """A projection, zeroed."""
+    module = Module()
+    module.weight = tensor([0.0] * (rows * columns), (rows, columns))
+    module.out_features = rows
+    return module
+
+
 def tensor(values, shape=None, device=CPU):
     shape = shape or (len(values),)
     result = Tensor(Storage(4 * len(values), device), DType("float32"), shape)
@@ -240,14 +248,27 @@ def install(cuda=False):
     return torch
 
 
+class GradientState:
+    sync_gradients = True
+
+
 def install_accelerate():
-    """Makes `import accelerate` give a fake; returns its two classes."""
+    """Makes `import accelerate` give a fake; returns its two classes. As in the
+    real one optimizers and accelerators share one state of the process."""
+    state = GradientState()
+
     class AcceleratedOptimizer:
+        gradient_state = state
+
         def step(self):
             return "stepped"
 
+    class DeepSpeedOptimizerWrapper(AcceleratedOptimizer):
+        def step(self):
+            return "stepped in backward"
+
     class Accelerator:
-        sync_gradients = True
+        gradient_state = state
         device = CPU
 
         @contextlib.contextmanager
@@ -267,6 +288,40 @@ def install_accelerate():
     accelerate.Accelerator = Accelerator
     optimizer = types.ModuleType("accelerate.optimizer")
     optimizer.AcceleratedOptimizer = AcceleratedOptimizer
-    sys.modules["accelerate"] = accelerate
-    sys.modules["accelerate.optimizer"] = optimizer
+    utils = types.ModuleType("accelerate.utils")
+    utils.DeepSpeedOptimizerWrapper = DeepSpeedOptimizerWrapper
+    sys.modules.update({"accelerate": accelerate,
+                        "accelerate.optimizer": optimizer,
+                        "accelerate.utils": utils})
     return Accelerator, AcceleratedOptimizer
+
+
+class Group:
+    """torch.distributed with a process group of `world_size`."""
+
+    def __init__(self, rank, world_size):
+        self.rank, self.world_size = rank, world_size
+
+    def is_available(self):
+        return True
+
+    def is_initialized(self):
+        return True
+
+    def get_rank(self):
+        return self.rank
+
+    def get_world_size(self):
+        return self.world_size
+
+
+def install_xfuser(size):
+    """Makes xfuser's parallel state say `size`; an exception is raised."""
+    def get_sequence_parallel_world_size():
+        if isinstance(size, Exception):
+            raise size
+        return size
+    name = "xfuser.core.distributed.parallel_state"
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].get_sequence_parallel_world_size = (
+        get_sequence_parallel_world_size)

@@ -4,14 +4,17 @@ line a check, correctness first, then figures, beside their targets.
 usage: gpu_check.py FOLDER [hook] [load] [offload]
 
 FOLDER gets the trace files. `hook` needs diffusers (DIFFUSERS_SRC names its src
-folder) and FastVideo's fastvideo/hooks (FASTVIDEO_SRC names a folder with it,
-with stand-ins for its envs and logger). Exit status 1: something differs.
+folder), FastVideo's fastvideo/hooks (FASTVIDEO_SRC names a folder with it, with
+stand-ins for its envs and logger) and TRACE_DIFF, which names that tool; on a
+machine without a device it runs on a small model, to try the script. Exit status
+1: something differs.
 """
 
 import gc
 import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,10 +29,12 @@ def show(name, ok, **facts):
 
 
 def seconds(torch, function):
-    torch.cuda.synchronize()
+    wait = (torch.cuda.synchronize if torch.cuda.is_available() else
+            lambda: None)
+    wait()
     start = time.perf_counter()
     result = function()
-    torch.cuda.synchronize()
+    wait()
     elapsed = time.perf_counter() - start
     del result
     return elapsed
@@ -43,9 +48,12 @@ def make_vae(torch):
     from diffusers.models.autoencoders.autoencoder_kl_wan import (
         AutoencoderKLWan)
     torch.manual_seed(0)
-    vae = AutoencoderKLWan().to("cuda", torch.bfloat16).eval()
-    latent = torch.randn(1, 16, 3, 60, 104, device="cuda",
-                         dtype=torch.bfloat16)
+    on_device = torch.cuda.is_available()
+    device = "cuda" if on_device else "cpu"
+    vae = AutoencoderKLWan(base_dim=96 if on_device else 16)
+    vae = vae.to(device, torch.bfloat16).eval()
+    size = (60, 104) if on_device else (8, 8)
+    latent = torch.randn(1, 16, 3, *size, device=device, dtype=torch.bfloat16)
     return vae, lambda: vae.decode(latent, return_dict=False)[0]
 
 
@@ -122,6 +130,10 @@ def check_hook(torch, folder):
                 show("hook_equal", records == our_records and not differing,
                      records=records, firstframe_records=our_records,
                      differing=len(differing), first=differing[:2])
+            diff = subprocess.run([os.environ["TRACE_DIFF"], theirs, ours],
+                                  stdout=subprocess.PIPE, text=True)
+            show("hook_trace_diff_" + label, diff.returncode == 0,
+                 exit_code=diff.returncode, says=diff.stdout[:1500])
             show("hook_cost_" + label, cost[0] >= 10 * cost[1],
                  ratio=cost[0] / max(cost[1], 1e-9), wanted=10,
                  decode_ms=bare * 1e3, fastvideo_ms=cost[0] * 1e3,
@@ -234,9 +246,11 @@ CHECKS = {"hook": check_hook, "load": check_load, "offload": check_offload}
 
 
 def main():
+    # Python puts this folder first, whose sources have no library beside them.
+    sys.path.pop(0)
     import torch
     folder = sys.argv[1]
-    if not torch.cuda.is_available():
+    if not torch.cuda.is_available() and sys.argv[2:] != ["hook"]:
         print("gpu_check: no CUDA device", file=sys.stderr)
         return 3
     torch.backends.cudnn.benchmark = False
@@ -248,7 +262,8 @@ def main():
             traceback.print_exc()
             show(name, False, error=repr(error))
         gc.collect()
-        torch.cuda.empty_cache()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
     return 1 if failures else 0
 
 

@@ -11,16 +11,10 @@ import firstframe  # noqa: E402
 from firstframe import _perf, models  # noqa: E402
 
 
-def linear(rows, columns):
-    module = fakes.Module()
-    module.weight = fakes.tensor([0.0] * (rows * columns), (rows, columns))
-    return module
-
-
 class Transformer3DModel(fakes.Module):
 
     def __init__(self):
-        self.to_q, self.to_k, self.to_v = [linear(8, 8) for _ in range(3)]
+        self.to_q, self.to_k, self.to_v = [fakes.linear(8, 8) for _ in range(3)]
 
     def forward(self, hidden_states):
         return hidden_states
@@ -89,6 +83,7 @@ class MetricsTest(unittest.TestCase):
                          (16, 2))
         self.assertEqual(first["dit"]["flops_per_fwd"],
                          2 * (2 * 192 * 16 + 4 * 16 * 16 * 8))
+        self.assertEqual((first["rank"], first["world_size"]), (0, 1))
         self.assertNotIn("vae_dec", records[1]["stages"])
         self.assertEqual(records[2]["stages"]["transformer"]["count"], 1)
 
@@ -101,7 +96,7 @@ class MetricsTest(unittest.TestCase):
         hidden = fakes.tensor([0.0] * 32, (2, 16, 1))
         for step in range(4):
             for micro in range(2):
-                accelerator.sync_gradients = micro == 1
+                accelerator.gradient_state.sync_gradients = micro == 1
                 with accelerator.accumulate(model) as value:
                     self.assertEqual(value, "value")
                     vae.encode(hidden)

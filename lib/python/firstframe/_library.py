@@ -84,10 +84,11 @@ class TensorInfo(Structure):
 RESET_PEAK = CFUNCTYPE(None, c_void_p)
 PEAKS = CFUNCTYPE(c_int32, c_void_p, POINTER(c_int64), POINTER(c_int64))
 SYNCHRONIZE = CFUNCTYPE(None, c_void_p)
+GET = CFUNCTYPE(c_void_p, c_char_p)  # gives a string that the caller keeps
 
 
 class PerfOptions(Structure):
-    _fields_ = [("struct_size", c_size_t), ("get", c_void_p),
+    _fields_ = [("struct_size", c_size_t), ("get", GET),
                 ("device", c_int32), ("stream", c_void_p),
                 ("peak_tflops", c_double), ("reset_peak", RESET_PEAK),
                 ("peaks", PEAKS), ("argument", c_void_p)]
@@ -129,6 +130,8 @@ _CALLS = {
     "ff_model_open": (c_char_p, _HANDLE),
     "ff_model_from_layout": (_STRINGS, POINTER(c_int32), POINTER(c_int64),
                              c_size_t, c_int64, _HANDLE),
+    "ff_model_from_sizes": (c_int64, c_int64, c_int64, c_int64, c_int64,
+                            _HANDLE),
     "ff_model_params": (c_void_p, POINTER(c_int64)),
     "ff_model_compat_flops": (c_void_p, c_int64, POINTER(c_double),
                               POINTER(c_double)),

@@ -2,6 +2,7 @@
 
 import atexit
 import ctypes
+import os
 import sys
 from ctypes import byref, c_void_p
 
@@ -39,6 +40,49 @@ def infer_tokens(module, args, kwargs):
     return 0, 0
 
 
+def topology():
+    """(rank, world size): of torch's process group where there is one, else as
+    the launcher's environment says."""
+    torch = sys.modules.get("torch")
+    group = getattr(torch, "distributed", None)
+    if group is not None and group.is_available() and group.is_initialized():
+        return group.get_rank(), group.get_world_size()
+
+    def number(name, default):
+        try:
+            return int(os.environ.get(name) or default)
+        except ValueError:
+            return default
+    return number("RANK", 0), number("WORLD_SIZE", 1)
+
+
+def sequence_parallel_size():
+    """Ranks that share one sample: xfuser's word, where a program uses it."""
+    state = sys.modules.get("xfuser.core.distributed.parallel_state")
+    try:
+        return max(1, int(state.get_sequence_parallel_world_size()))
+    except Exception:  # not imported, or not initialised
+        return 1
+
+
+def _environment():
+    """What the library reads variables with: the environment, but for the
+    ranks. Returns the callback."""
+    rank, world_size = topology()
+    known = {b"RANK": b"%d" % rank, b"WORLD_SIZE": b"%d" % world_size}
+    kept = {}
+
+    def get(name):
+        value = known.get(name)
+        if value is None:
+            value = os.environb.get(name)
+        if value is None:
+            return None
+        kept[name] = ctypes.create_string_buffer(value)
+        return ctypes.addressof(kept[name])
+    return _library.GET(get)
+
+
 def _memory_callbacks(torch, device):
     def reset(_):
         torch.cuda.reset_peak_memory_stats(device)
@@ -62,6 +106,7 @@ def process_perf(torch_device=None):
         return _perf
     options = _library.PerfOptions(
         struct_size=ctypes.sizeof(_library.PerfOptions), device=_library.HOST)
+    options.get = _environment()
     if torch_device is not None:
         torch = sys.modules["torch"]
         index = torch_device.index

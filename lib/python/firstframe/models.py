@@ -4,6 +4,75 @@ from ctypes import byref, c_double, c_int32, c_int64
 
 from firstframe import _library
 
+# What VideoX-Fun takes for attention: modules with all three projections, or a
+# fused one; stacks that run over text alone are left out.
+_PROJECTIONS = (("q", "to_q", "q_proj"), ("k", "to_k", "k_proj"),
+                ("v", "to_v", "v_proj"))
+_FUSED = ("qkv", "to_qkv", "qkv_proj")
+_TEXT_TOWERS = ("token_refiner", "context_refiner")
+
+
+def _out_features(module, names):
+    for name in names:
+        width = getattr(getattr(module, name, None), "out_features", None)
+        if isinstance(width, int):
+            yield width
+
+
+def _query_width(module):
+    widths = [next(_out_features(module, names), None)
+              for names in _PROJECTIONS]
+    if None not in widths:
+        return widths[0]
+    return next((w // 3 for w in _out_features(module, _FUSED) if w % 3 == 0),
+                None)
+
+
+def attention_widths(module):
+    """(self, cross, modules): widths of the query projections of a module's
+    attentions. Read off `out_features`, which sharding and wrappers (FSDP,
+    LoRA) leave as they were; the weights' own shapes are not."""
+    widths, modules = [0, 0], 0
+    for name, child in module.named_modules():
+        name = name.lower()
+        if any(tower in name for tower in _TEXT_TOWERS):
+            continue
+        width = _query_width(child)
+        if width is not None:
+            widths["cross" in name or name.rpartition(".")[2] == "attn2"] += (
+                width)
+            modules += 1
+    return widths[0], widths[1], modules
+
+
+def _is_flat(module):
+    """Whether parameters hold one rank's shard alone (FSDP, first version)."""
+    return (any(hasattr(m, "_fsdp_wrapped_module") or
+                type(m).__name__ == "FullyShardedDataParallel"
+                for m in module.modules()) or
+            any(type(p).__name__ == "FlatParameter"
+                for p in module.parameters()))
+
+
+def count_parameters(module, world_size=1):
+    """(all, trainable) parameters of the whole model, sharding undone: FSDP's
+    flat parameters are shards of equal size, DeepSpeed's say their size
+    (`ds_numel`), DTensors count as whole ones."""
+    scale = world_size if world_size > 1 and _is_flat(module) else 1
+    total = trainable = 0
+    for parameter in module.parameters():
+        size = getattr(parameter, "ds_numel", None)
+        size = parameter.numel() * scale if size is None else size
+        total += size
+        trainable += size if parameter.requires_grad else 0
+    return total, trainable
+
+
+def text_tokens(module):
+    """The text length that a module advertises, as Wan's does; or 0."""
+    value = getattr(module, "text_len", None)
+    return value if isinstance(value, int) and value > 0 else 0
+
 
 class Model:
     """An ff_model. `params`: its number of parameters."""
@@ -27,13 +96,20 @@ class Model:
             names.append(name)
             ndims.append(parameter.dim())
             dims.extend(parameter.shape)
-        text_tokens = getattr(module, "text_len", None)
-        if not isinstance(text_tokens, int) or text_tokens < 0:
-            text_tokens = 0
         return cls(_library.handle(
             "ff_model_from_layout", _library.strings(names),
             (c_int32 * max(1, len(ndims)))(*ndims),
-            (c_int64 * max(1, len(dims)))(*dims), len(names), text_tokens))
+            (c_int64 * max(1, len(dims)))(*dims), len(names),
+            text_tokens(module)))
+
+    @classmethod
+    def of_trained(cls, module, world_size=1):
+        """From sizes alone, as VideoX-Fun prices a module that may be sharded
+        over `world_size` ranks or wrapped."""
+        total, _ = count_parameters(module, world_size)
+        return cls(_library.handle(
+            "ff_model_from_sizes", total, *attention_widths(module),
+            text_tokens(module)))
 
     def __del__(self):
         handle = self.__dict__.get("handle")

@@ -59,7 +59,9 @@ def _attach(pipe, perf):
     for name, component in dict(pipe.components).items():
         if not hasattr(component, "named_parameters"):
             continue  # tokenizers, schedulers
-        if component.__dict__.get("_firstframe_stage"):
+        # A wrapper (FSDP, torch.compile) answers for the module inside, whose
+        # forward is a stage already.
+        if getattr(component, "_firstframe_stage", None):
             continue
         component.__dict__["_firstframe_stage"] = name
         if "vae" in name:
@@ -72,7 +74,7 @@ def _attach(pipe, perf):
         component.forward = _timed(component.forward, name,
                                    component if is_transformer else None)
         if is_transformer:
-            model = models.Model.of_module(component)
+            model = models.Model.of_trained(component, _perf.topology()[1])
             _library.call("ff_perf_set_transformer", perf, name.encode(),
                           model.handle)
 

@@ -2,15 +2,17 @@
 
     install_training(models=[WanTransformer3DModel, AutoencoderKLWan])
 
-Wraps Accelerator.accumulate, backward, clip_grad_norm_, prepare and
-AcceleratedOptimizer.step, and forwards of the given model classes, so that each
-global step splits into data, prep, vae_enc, vae_dec, text_encoder, aux, fwd, bwd,
-clip, opt and other. Nothing waits for the device. With VIDEOX_PERF unset nothing
-is wrapped.
+Wraps Accelerator.accumulate, backward, clip_grad_norm_, prepare, the step of
+accelerate's optimizers (DeepSpeed's too), and forwards of the given model classes,
+so that each global step splits into data, prep, vae_enc, vae_dec, text_encoder,
+aux, fwd, bwd, clip, opt and other. Nothing waits for the device. Models may be
+sharded by FSDP or DeepSpeed, samples shared by ranks of xfuser. With VIDEOX_PERF
+unset nothing is wrapped.
 """
 
 import contextlib
 import functools
+import sys
 
 from firstframe import _library, _perf, models as _models
 from firstframe.requests import _off
@@ -35,11 +37,12 @@ class _Training:
         return _perf.process_perf(device if is_cuda else None)
 
     def note_models(self, prepared):
-        """The largest module that prepare() gave back is the one trained."""
+        """The largest module that prepare() gave back is the one trained. It is
+        what owns the parameters once they are sharded."""
         for module in prepared:
             if not hasattr(module, "named_parameters"):
                 continue
-            params = sum(p.numel() for p in module.parameters())
+            params, _ = _models.count_parameters(module, _perf.topology()[1])
             if params > self.params:
                 self.params, self.module, self.described = params, module, None
 
@@ -49,17 +52,20 @@ class _Training:
         if self.described is not None or self.module is None:
             return
         try:
-            self.described = _models.Model.of_module(self.module)
-        except _library.FirstframeError as error:
+            self._describe(_perf.topology()[1])
+        except Exception as error:  # measuring must not break the run
             self.module = None
-            _library.logger.warning("training is not priced: %s", error)
-            return
-        trainable = sum(p.numel() for p in self.module.parameters()
-                        if p.requires_grad)
+            _library.logger.warning("training is not priced: %r", error)
+
+    def _describe(self, world_size):
+        model = _models.Model.of_trained(self.module, world_size)
+        _, trainable = _models.count_parameters(self.module, world_size)
         checkpointing = any(getattr(m, "gradient_checkpointing", False)
                             for m in self.module.modules())
-        _library.quietly("ff_train_set_model", self.get(),
-                         self.described.handle, trainable, checkpointing, 1)
+        _library.quietly("ff_train_set_model", self.get(), model.handle,
+                         trainable, checkpointing,
+                         _perf.sequence_parallel_size())
+        self.described = model
 
 
 @contextlib.contextmanager
@@ -118,7 +124,9 @@ def _wrap_step(function):
     @functools.wraps(function)
     def step(self, *args, **kwargs):
         _state.describe()
-        boundary = getattr(_state.accelerator, "sync_gradients", True)
+        # Of an optimizer that is not accelerate's every call is a step.
+        gradients = getattr(self, "gradient_state", None)
+        boundary = getattr(gradients, "sync_gradients", True)
         with _scope("ff_train_optimizer_begin", id(self), bool(boundary)):
             return function(self, *args, **kwargs)
     return step
@@ -164,27 +172,47 @@ def _patch_model(cls):
     return done
 
 
+def _videox_models():
+    """The model classes that VideoX-Fun exports, where a program uses it."""
+    package = sys.modules.get("videox_fun.models")
+    return [cls for cls in getattr(package, "__dict__", {}).values()
+            if isinstance(cls, type) and {"ModelMixin", "PreTrainedModel"} &
+            {c.__name__ for c in cls.__mro__[1:]}]
+
+
+def _patch_accelerate():
+    from accelerate import Accelerator
+    from accelerate.optimizer import AcceleratedOptimizer
+    _patch(Accelerator, "accumulate", _wrap_accumulate)
+    _patch(Accelerator, "backward", _accelerator_phase(_BACKWARD))
+    _patch(Accelerator, "clip_grad_norm_", _accelerator_phase(_CLIP))
+    _patch(Accelerator, "prepare", _wrap_prepare)
+    _patch(AcceleratedOptimizer, "step", _wrap_step)
+    try:
+        from accelerate.utils import DeepSpeedOptimizerWrapper
+    except ImportError:
+        return
+    # Its own step does nothing, DeepSpeed's backward has stepped; it is a
+    # boundary all the same.
+    _patch(DeepSpeedOptimizerWrapper, "step", _wrap_step)
+
+
 def install_training(models=()):
     """Measures training loops of this process as the VIDEOX_PERF* variables
-    say. `models`: classes whose calls are phases, before any is used. Returns
-    whether anything is measured: False when VIDEOX_PERF is off or the library or
+    say. `models`: classes whose calls are phases, before any is used; without
+    them those of videox_fun.models, when it was imported. Returns whether
+    anything is measured: False when VIDEOX_PERF is off or the library or
     accelerate is missing. Records are written by _perf.finish(), at exit."""
     global _state
     if _off() or _library.library() is None:
         return False
-    try:
-        from accelerate import Accelerator
-        from accelerate.optimizer import AcceleratedOptimizer
-    except ImportError as error:
-        _library.logger.warning("training metrics are off: %s", error)
-        return False
     if _state is None:
+        try:
+            _patch_accelerate()
+        except ImportError as error:
+            _library.logger.warning("training metrics are off: %s", error)
+            return False
         _state = _Training()
-        _patch(Accelerator, "accumulate", _wrap_accumulate)
-        _patch(Accelerator, "backward", _accelerator_phase(_BACKWARD))
-        _patch(Accelerator, "clip_grad_norm_", _accelerator_phase(_CLIP))
-        _patch(Accelerator, "prepare", _wrap_prepare)
-        _patch(AcceleratedOptimizer, "step", _wrap_step)
-    for cls in models:
+    for cls in models or _videox_models():
         _patch_model(cls)
     return True
