@@ -25,6 +25,11 @@ ff_status Report(const absl::Status& status) {
              : FF_INTERNAL;
 }
 
+ff_status ReportShort(ff_status code, const char* message) noexcept {
+  last_error = message;
+  return code;
+}
+
 char* CopyText(absl::string_view text) {
   char* const copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr) throw std::bad_alloc();

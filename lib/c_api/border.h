@@ -3,7 +3,7 @@
 #ifndef LIB_C_API_BORDER_H_
 #define LIB_C_API_BORDER_H_
 
-#include <exception>
+#include <new>
 #include <string>
 #include <type_traits>
 
@@ -16,6 +16,10 @@ namespace firstframe::c_api {
 // Remembers the message for ff_last_error() and returns the code.
 ff_status Report(const absl::Status& status);
 
+// The same for an exception that leaves no room for a status: `message` is of
+// at most 15 characters, which take no memory of their own.
+ff_status ReportShort(ff_status code, const char* message) noexcept;
+
 // Returns a copy for ff_free().
 char* CopyText(absl::string_view text);
 
@@ -26,11 +30,9 @@ ff_status Guard(Function&& function) noexcept {
   try {
     return Report(function());
   } catch (const std::bad_alloc&) {
-    return FF_RESOURCE_EXHAUSTED;
-  } catch (const std::exception& error) {
-    return Report(absl::InternalError(error.what()));
-  } catch (...) {
-    return FF_INTERNAL;
+    return ReportShort(FF_RESOURCE_EXHAUSTED, "out of memory");
+  } catch (...) {  // ours throws none, so it comes from below
+    return ReportShort(FF_INTERNAL, "an exception");
   }
 }
 

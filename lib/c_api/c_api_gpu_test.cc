@@ -60,7 +60,7 @@ TEST_F(CApiGpuTest, StatisticsAreTheHosts) {
   ff_stats host = {.struct_size = sizeof(host)};
   ff_stats device = {.struct_size = sizeof(device)};
   const ff_tensor on_host = OnHost();
-  ff_tensor on_device = OnDevice();
+  const ff_tensor on_device = OnDevice();
   ASSERT_EQ(ff_stats_compute(&on_host, FF_STATS_HASHES, &host), FF_OK);
   ASSERT_EQ(ff_stats_compute(&on_device, FF_STATS_HASHES, &device), FF_OK)
       << ff_last_error();
@@ -68,10 +68,48 @@ TEST_F(CApiGpuTest, StatisticsAreTheHosts) {
   EXPECT_EQ(device.h_pos, host.h_pos);
   EXPECT_EQ(device.amax_index, host.amax_index);
   EXPECT_EQ(device.torch_min, host.torch_min);
+}
 
-  const int64_t strides[] = {1, 100};
-  on_device.strides = strides;
-  EXPECT_EQ(ff_stats_compute(&on_device, 0, &device), FF_UNIMPLEMENTED);
+TEST_F(CApiGpuTest, StridesAreReadAsOnTheHost) {
+  struct Case {
+    std::vector<int64_t> shape, strides;
+    int32_t dtype = FF_F32;
+    int64_t offset = 0;  // in elements
+  };
+  const Case cases[] = {
+      {{3000, 100}, {1, 3000}},                  // a transpose
+      {{10, 30, 20, 50}, {30000, 1, 1500, 30}},  // channels last
+      {{100, 1000}, {3000, 3}},                  // every third
+      {{7, 3000}, {0, 1}},                       // repeated
+      {{300'000}, {-1}, FF_F32, 299'999},        // backwards
+      {{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2},     // no two join
+       {1, 4, 16, 64, 256, 1024, 4096, 2, 8, 32, 128, 512}},
+      {{1000, 300}, {2, 2000}, FF_BF16},
+      {{1000, 300}, {1, 1000}, FF_F8_E4M3},
+      {{100, 1000}, {1, 100}, FF_F64},
+      {{0, 5}, {1, 7}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(::testing::PrintToString(c.shape));
+    ff_tensor tensors[] = {OnHost(), OnDevice()};
+    ff_stats stats[2];
+    for (int i = 0; i < 2; ++i) {
+      tensors[i].dtype = c.dtype;
+      tensors[i].ndim = static_cast<int32_t>(c.shape.size());
+      tensors[i].shape = c.shape.data();
+      tensors[i].strides = c.strides.data();
+      tensors[i].data = static_cast<const float*>(tensors[i].data) + c.offset;
+      stats[i].struct_size = sizeof(ff_stats);
+      ASSERT_EQ(ff_stats_compute(&tensors[i], FF_STATS_HASHES, &stats[i]),
+                FF_OK)
+          << ff_last_error();
+    }
+    EXPECT_EQ(stats[1].numel, stats[0].numel);
+    EXPECT_EQ(stats[1].nan, stats[0].nan);
+    EXPECT_EQ(stats[1].h_pos, stats[0].h_pos);
+    EXPECT_EQ(stats[1].h_set, stats[0].h_set);
+    EXPECT_EQ(stats[1].amax_index, stats[0].amax_index);
+  }
 }
 
 TEST_F(CApiGpuTest, TracesKeepTheOrderOfTheCalls) {

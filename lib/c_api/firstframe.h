@@ -74,30 +74,15 @@ FF_API ff_status ff_device_count(int32_t* count);
 /* --- tensors ------------------------------------------------------------ */
 
 /* The types of safetensors, in its order. */
+/* clang-format off */
 typedef enum ff_dtype {
-  FF_BOOL = 0,
-  FF_F4 = 1,
-  FF_F6_E2M3 = 2,
-  FF_F6_E3M2 = 3,
-  FF_U8 = 4,
-  FF_I8 = 5,
-  FF_F8_E5M2 = 6,
-  FF_F8_E4M3 = 7,
-  FF_F8_E8M0 = 8,
-  FF_F8_E4M3FNUZ = 9,
-  FF_F8_E5M2FNUZ = 10,
-  FF_I16 = 11,
-  FF_U16 = 12,
-  FF_F16 = 13,
-  FF_BF16 = 14,
-  FF_I32 = 15,
-  FF_U32 = 16,
-  FF_F32 = 17,
-  FF_C64 = 18,
-  FF_F64 = 19,
-  FF_I64 = 20,
+  FF_BOOL = 0, FF_F4 = 1, FF_F6_E2M3 = 2, FF_F6_E3M2 = 3, FF_U8 = 4, FF_I8 = 5,
+  FF_F8_E5M2 = 6, FF_F8_E4M3 = 7, FF_F8_E8M0 = 8, FF_F8_E4M3FNUZ = 9,
+  FF_F8_E5M2FNUZ = 10, FF_I16 = 11, FF_U16 = 12, FF_F16 = 13, FF_BF16 = 14,
+  FF_I32 = 15, FF_U32 = 16, FF_F32 = 17, FF_C64 = 18, FF_F64 = 19, FF_I64 = 20,
   FF_U64 = 21
 } ff_dtype;
+/* clang-format on */
 
 #define FF_HOST (-1) /* in place of a device's ordinal */
 
@@ -149,6 +134,7 @@ FF_API ff_status ff_phase_recorder_json(const ff_phase_recorder* recorder,
 /* --- profiler regions ---------------------------------------------------- */
 
 typedef struct ff_region ff_region;
+typedef struct ff_span ff_span;
 
 /* Starts this process's profiler as FASTVIDEO_TORCH_PROFILER_* say, read with
  * `get` (NULL: getenv); `is_on` is 0 when they do not ask for one. Regions and
@@ -162,6 +148,11 @@ FF_API ff_status ff_profiler_stop(char** messages);
 /* Gives NULL where no profiler runs. Any spelling of FastVideo's names. */
 FF_API ff_status ff_region_begin(const char* name, ff_region** region);
 FF_API ff_status ff_region_end(ff_region* region);
+/* A span is a stretch of the trace with a name of its own, and an NVTX range;
+ * it selects nothing. Names are kept, so they should be few. Gives NULL where
+ * no profiler runs. */
+FF_API ff_status ff_span_begin(const char* name, ff_span** span);
+FF_API ff_status ff_span_end(ff_span* span);
 
 /* --- statistics of tensors ---------------------------------------------- */
 
@@ -189,9 +180,9 @@ typedef struct ff_stats {
   float samples[32];
 } ff_stats;
 
-/* Reads `tensor` once; waits for a device's result. FF_UNIMPLEMENTED for F4, F6
- * (and on a device F8_E8M0, FNUZ types), and on a device for strides other than
- * row-major. */
+/* Reads `tensor` once; waits for a device's result. With strides other than
+ * row-major it is copied first, on a device in the order of its stream.
+ * FF_UNIMPLEMENTED for F4, F6 (and on a device F8_E8M0, FNUZ types). */
 FF_API ff_status ff_stats_compute(const ff_tensor* tensor, uint32_t flags,
                                   ff_stats* stats);
 
@@ -223,8 +214,7 @@ FF_API int32_t ff_tracer_wants(const ff_tracer* tracer, const int64_t* step);
 /* Records one output. A device tensor's statistics run on its stream and are
  * written later, in the order of the calls; nothing waits. Measuring must not
  * break the run: a file that cannot be written is an error once. Otherwise
- * FF_UNIMPLEMENTED as for ff_stats_compute; the caller may pass a dense copy.
- */
+ * FF_UNIMPLEMENTED as for ff_stats_compute. */
 FF_API ff_status ff_tracer_record(ff_tracer* tracer, const char* module,
                                   const char* label, const int64_t* step,
                                   const ff_tensor* tensor);
@@ -319,8 +309,9 @@ FF_API ff_status ff_model_from_layout(const char* const* names,
                                       size_t count, int64_t text_tokens,
                                       ff_model** model);
 /* From sizes alone, for a program whose tensors no longer show them (sharded,
- * wrapped): `params` of the whole model, widths of query projections summed over
- * `attention_modules` that run over latents, by what their keys run over. */
+ * wrapped): `params` of the whole model, widths of query projections summed
+ * over `attention_modules` that run over latents, by what their keys run over.
+ */
 FF_API ff_status ff_model_from_sizes(int64_t params, int64_t self_width,
                                      int64_t cross_width,
                                      int64_t attention_modules,

@@ -1,11 +1,14 @@
-// ff_profiler_*, ff_region_*: lib/profiler.
+// ff_profiler_*, ff_region_*, ff_span_*: lib/profiler.
 
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "lib/base/status_macros.h"
 #include "lib/c_api/border.h"
 #include "lib/c_api/scope_stack.h"
@@ -25,11 +28,32 @@ struct ff_region {
   firstframe::ProfilerRegion region;
 };
 
+struct ff_span {
+  explicit ff_span(firstframe::ProfilerName& name) : scope(name) {}
+  firstframe::ProfilerScope scope;
+};
+
 namespace {
 
+// Regions and spans nest in each other.
 ScopeStack& Scopes() {
   thread_local ScopeStack stack;
   return stack;
+}
+
+// Spans keep their names by address, for good.
+firstframe::ProfilerName& InternSpanName(const char* name) {
+  static absl::Mutex* const mutex = new absl::Mutex;
+  static auto* const names =
+      new absl::node_hash_map<std::string,
+                              std::unique_ptr<firstframe::ProfilerName>>;
+  absl::MutexLock lock(mutex);
+  const auto [found, is_new] = names->try_emplace(name);
+  if (is_new) {
+    found->second = std::make_unique<firstframe::ProfilerName>(
+        found->first.c_str(), /*is_region=*/false);
+  }
+  return *found->second;
 }
 
 char* CopyLines(const std::vector<std::string>& lines) {
@@ -105,6 +129,29 @@ ff_status ff_region_end(ff_region* region) {
   return Guard([&]() -> absl::Status {
     FF_RETURN_IF_ERROR(Scopes().Pop(region, "region"));
     delete region;
+    return absl::OkStatus();
+  });
+}
+
+ff_status ff_span_begin(const char* name, ff_span** span) {
+  return Guard([&]() -> absl::Status {
+    FF_RETURN_IF_ERROR(NotNull(name, "name"));
+    FF_RETURN_IF_ERROR(NotNull(span, "span"));
+    if (firstframe::Profiler::Get() == nullptr) {
+      *span = nullptr;
+      return absl::OkStatus();
+    }
+    *span = new ff_span(InternSpanName(name));
+    Scopes().Push(*span);
+    return absl::OkStatus();
+  });
+}
+
+ff_status ff_span_end(ff_span* span) {
+  if (span == nullptr) return FF_OK;
+  return Guard([&]() -> absl::Status {
+    FF_RETURN_IF_ERROR(Scopes().Pop(span, "span"));
+    delete span;
     return absl::OkStatus();
   });
 }

@@ -10,40 +10,18 @@
 #include "absl/synchronization/mutex.h"
 #include "lib/base/status_macros.h"
 #include "lib/c_api/border.h"
+#include "lib/cuda/memory.h"
 #include "lib/cuda/runtime.h"
 #include "lib/stats/compute.h"
 #include "lib/stats/device_stats.h"
+#include "lib/tensor/device_gather.h"
+#include "lib/tensor/strides.h"
 #include "lib/tensor/tensor.h"
 
 namespace firstframe::c_api {
 namespace {
 
 constexpr int32_t kMaxDimensions = 64;  // as PyTorch
-
-bool IsRowMajor(absl::Span<const int64_t> shape, const int64_t* strides) {
-  int64_t expected = 1;
-  for (size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] != 1 && strides[i] != expected) return false;
-    expected *= shape[i];
-  }
-  return true;
-}
-
-// Copies element by element, innermost dimension last.
-void Gather(const TensorArgument& tensor, int64_t size, std::byte* to) {
-  const size_t rank = tensor.shape.size();
-  std::vector<int64_t> index(rank, 0);
-  int64_t offset = 0;  // in elements
-  for (int64_t i = 0; i < tensor.numel; ++i) {
-    std::memcpy(to + i * size, tensor.data + offset * size, size);
-    for (size_t d = rank; d-- > 0;) {
-      offset += tensor.strides[d];
-      if (++index[d] < tensor.shape[d]) break;
-      offset -= tensor.strides[d] * tensor.shape[d];
-      index[d] = 0;
-    }
-  }
-}
 
 // The kernels' scratch memory, one for each stream that was ever used: kernels
 // of one are in order, those of two would share it at the same time. Leaked, so
@@ -100,13 +78,42 @@ absl::StatusOr<TensorArgument> ReadTensor(const ff_tensor* tensor) {
   }
   result.numel = *numel;
   if (result.numel > 0) FF_RETURN_IF_ERROR(NotNull(from.data, "tensor: data"));
-  if (from.strides != nullptr && !IsRowMajor(result.shape, from.strides)) {
-    result.strides.assign(from.strides, from.strides + from.ndim);
+  if (from.strides != nullptr) {
+    const absl::Span<const int64_t> strides(from.strides, from.ndim);
+    if (!IsRowMajor(result.shape, strides)) {
+      result.strides.assign(strides.begin(), strides.end());
+    }
   }
   result.device = from.device;
   result.stream = from.stream;
   return result;
 }
+
+namespace {
+
+absl::StatusOr<int64_t> StridedElementBytes(const TensorArgument& tensor) {
+  const int bits = DTypeBits(tensor.dtype);
+  if (bits < 8) {
+    return absl::UnimplementedError(
+        absl::StrCat("strides of ", DTypeName(tensor.dtype)));
+  }
+  return bits / 8;
+}
+
+// A row-major copy, made and freed in the order of the tensor's stream.
+absl::StatusOr<cuda::DeviceBuffer> GatherOnStream(
+    const TensorArgument& tensor) {
+  FF_ASSIGN_OR_RETURN(const int64_t element_bytes, StridedElementBytes(tensor));
+  FF_ASSIGN_OR_RETURN(
+      cuda::DeviceBuffer copy,
+      cuda::DeviceBuffer::AllocateAsync(
+          *CheckedSizeBytes(tensor.dtype, tensor.shape), tensor.stream));
+  FF_RETURN_IF_ERROR(GatherOnDevice(tensor.data, {tensor.shape, tensor.strides},
+                                    element_bytes, copy.data(), tensor.stream));
+  return copy;
+}
+
+}  // namespace
 
 absl::StatusOr<TensorStats> HostStats(const TensorArgument& tensor,
                                       const StatsRequest& request) {
@@ -116,12 +123,11 @@ absl::StatusOr<TensorStats> HostStats(const TensorArgument& tensor,
                      {tensor.data, static_cast<size_t>(size_bytes)}};
   std::vector<std::byte> copy;
   if (!tensor.strides.empty()) {
-    if (DTypeBits(tensor.dtype) < 8) {
-      return absl::UnimplementedError(
-          absl::StrCat("strides of ", DTypeName(tensor.dtype)));
-    }
+    FF_ASSIGN_OR_RETURN(const int64_t element_bytes,
+                        StridedElementBytes(tensor));
     copy.resize(size_bytes);
-    Gather(tensor, DTypeBits(tensor.dtype) / 8, copy.data());
+    GatherRowMajor(tensor.data, tensor.shape, tensor.strides, element_bytes,
+                   copy.data());
     view.bytes = copy;
   }
   return ComputeTensorStats(view, {.request = request});
@@ -129,14 +135,16 @@ absl::StatusOr<TensorStats> HostStats(const TensorArgument& tensor,
 
 absl::StatusOr<StatsPoll> EnqueueDeviceStats(const TensorArgument& tensor,
                                              const StatsRequest& request) {
-  if (!tensor.strides.empty()) {
-    return absl::UnimplementedError(
-        "statistics on a device of a tensor that is not row-major");
-  }
   FF_ASSIGN_OR_RETURN(const DeviceScope scope,
                       DeviceScope::Enter(tensor.device));
+  TensorArgument dense = tensor;
+  cuda::DeviceBuffer copy;  // freed behind the kernels that read it
+  if (!tensor.strides.empty()) {
+    FF_ASSIGN_OR_RETURN(copy, GatherOnStream(tensor));
+    dense.data = copy.data();
+  }
   FF_ASSIGN_OR_RETURN(PendingStats enqueued,
-                      DeviceScratch::Get().Enqueue(tensor, request));
+                      DeviceScratch::Get().Enqueue(dense, request));
   auto pending = std::make_shared<PendingStats>(std::move(enqueued));
   return [pending](bool wait) -> absl::StatusOr<std::optional<TensorStats>> {
     if (!wait) {

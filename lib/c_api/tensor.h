@@ -35,7 +35,8 @@ absl::StatusOr<TensorStats> HostStats(const TensorArgument& tensor,
                                       const StatsRequest& request);
 
 // Enqueues a device tensor's statistics on its stream; the function returned
-// gives them (see QueuedRecord). Unimplemented unless it is row-major.
+// gives them (see QueuedRecord). One that is not row-major is gathered first,
+// in memory of the device's pool. Unimplemented as HostStats().
 using StatsPoll =
     std::function<absl::StatusOr<std::optional<TensorStats>>(bool wait)>;
 absl::StatusOr<StatsPoll> EnqueueDeviceStats(const TensorArgument& tensor,

@@ -70,6 +70,18 @@ class OffloadTest(unittest.TestCase):
         frozen_offload.unload(net)
         self.assertEqual(net.late.values(), [9])
 
+    def test_stays_where_there_is_no_device(self):
+        net = Net()
+        torch.cuda.is_available = lambda: False
+        self.addCleanup(setattr, torch.cuda, "is_available", lambda: True)
+        with self.assertLogs("firstframe", "WARNING") as logs:
+            for _ in range(2):
+                self.assertIs(frozen_offload.load(net, "cuda"), net)
+                self.assertIs(frozen_offload.unload(net), net)
+        self.assertEqual(len(logs.output), 1)
+        self.assertFalse(net.weight.is_cuda)
+        self.assertEqual(fakes.copied, [])
+
     def test_other_devices_are_plain_moves(self):
         net = Net()
         frozen_offload.load(net, "cpu")

@@ -31,7 +31,6 @@ NUMPY_NAMES = {0: "bool", 4: "uint8", 5: "int8", 11: "int16", 12: "uint16",
                13: "float16", 15: "int32", 16: "uint32", 17: "float32",
                18: "complex64", 19: "float64", 20: "int64", 21: "uint64"}
 
-UNIMPLEMENTED = 12
 _STATUS_NAMES = {1: "cancelled", 2: "internal", 3: "invalid argument",
                  4: "deadline exceeded", 5: "not found", 6: "already exists",
                  7: "permission denied", 8: "resource exhausted",

@@ -70,9 +70,6 @@ def tensor_stats(tensor, hashes=False, sketch=False):
     described = describe(tensor, current_stream(tensor))
     if described is None:
         return None
-    if described.strides and tensor.device.type == "cuda":
-        tensor = tensor.contiguous()
-        described = describe(tensor, current_stream(tensor))
     stats = _library.Stats(struct_size=ctypes.sizeof(_library.Stats))
     _library.call("ff_stats_compute", byref(described),
                   (1 if hashes else 0) | (2 if sketch else 0), byref(stats))

@@ -110,10 +110,6 @@ class ActivationTrace:
                            (tensor.dtype, tensor.device))
             return
         code = self._record(tracer, module, label, step, byref(described))
-        if code == _library.UNIMPLEMENTED and described.strides:
-            dense = tensor.detach().contiguous()
-            described = _tensors.describe(dense, stream)
-            code = self._record(tracer, module, label, step, byref(described))
         if code:
             self._complain(_library.library().ff_last_error().decode())
 

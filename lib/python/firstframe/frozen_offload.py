@@ -15,6 +15,8 @@ is lost. Tensors that share storage (tied weights, views) share the host copy an
 the device copy. Not thread-safe: nothing may use the module meanwhile.
 """
 
+import functools
+
 from firstframe import _library
 
 _ATTRIBUTE = "_firstframe_host"
@@ -60,18 +62,20 @@ class _Host:
             self.tensors[name] = _view(torch, host, tensor.data)
 
 
-def _can_pin(torch):
-    return torch.cuda.is_available()
-
-
 def _host_copies(torch, module, pin):
     host = module.__dict__.get(_ATTRIBUTE)
     if host is None:
-        host = _Host(torch, module, pin and _can_pin(torch))
+        host = _Host(torch, module, pin)
         module.__dict__[_ATTRIBUTE] = host
         _library.logger.info("frozen offload: %s has %.2f GB on the host",
                              type(module).__name__, host.bytes / 1e9)
     return host
+
+
+@functools.lru_cache(maxsize=None)
+def _warn_no_device():
+    _library.logger.warning("frozen offload: no CUDA device; modules stay where "
+                            "they are")
 
 
 def load(module, device, pin=True):
@@ -81,11 +85,15 @@ def load(module, device, pin=True):
     (PyTorch rounds each up to a power of two bytes), which stays for the life
     of the module. Returns at once, without host copies, when nothing is absent.
     Copies run on the current stream; with `pin` the caller does not wait for
-    them. A device that is not CUDA is module.to(device)."""
+    them. A device that is not CUDA is module.to(device); where there is no CUDA
+    device the module stays where it is, with one warning."""
     import torch
     device = torch.device(device)
     if device.type != "cuda":
         return module.to(device)
+    if not torch.cuda.is_available():
+        _warn_no_device()
+        return module
     if device.index is None:
         device = torch.device("cuda", torch.cuda.current_device())
     missing = [(n, t) for n, t in _tensors(module) if t.data.device != device]

@@ -17,6 +17,8 @@ import threading
 from firstframe import _library
 
 _active = contextvars.ContextVar("firstframe_startup_timings", default=None)
+_open_count = 0  # collectors of any thread; 0: phases are off
+_count_lock = threading.Lock()
 
 
 class StartupTimings:
@@ -72,17 +74,26 @@ def collect_startup_timings(synchronize=None):
         return
     timings._open()
     token = _active.set(timings)
+    _count(1)
     try:
         yield timings
     finally:
+        _count(-1)
         _active.reset(token)
         timings._close()
+
+
+def _count(change):
+    global _open_count
+    with _count_lock:
+        _open_count += change
 
 
 class startup_phase:
     """Marks a phase: `with startup_phase("vae.construct"):`, or a decorator.
     `set(read_bytes=512)` on what `with` gives adds facts, units in their names.
-    An exception makes it an error and goes on."""
+    An exception makes it an error and goes on. Where nothing collects it costs
+    one attribute test."""
 
     __slots__ = ("_name", "_phase")
 
@@ -95,11 +106,15 @@ class startup_phase:
 
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
+            if not _open_count:
+                return function(*args, **kwargs)
             with startup_phase(name):
                 return function(*args, **kwargs)
         return wrapper
 
     def __enter__(self):
+        if not _open_count:
+            return self
         timings = _active.get()
         # Another thread has a collector of its own, or none.
         if timings is not None and timings._thread == threading.get_ident():
