@@ -240,6 +240,9 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   options.accept_fuzzy = absl::GetFlag(FLAGS_accept_fuzzy);
   options.max_unmatched = absl::GetFlag(FLAGS_max_unmatched);
   options.first_only = absl::GetFlag(FLAGS_first);
+  if (absl::GetFlag(FLAGS_all_rows) || !absl::GetFlag(FLAGS_html).empty()) {
+    options.equal_lines = EqualLines::kRows;
+  }
   FF_ASSIGN_OR_RETURN(const TraceInput left, OpenTrace(arguments[0]));
   FF_ASSIGN_OR_RETURN(const TraceInput right, OpenTrace(arguments[1]));
   std::optional<ControlLevels> control;

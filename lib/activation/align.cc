@@ -1,18 +1,14 @@
 #include "lib/activation/align.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "lib/activation/align_census.h"
 #include "lib/activation/align_fuzzy.h"
+#include "lib/activation/align_merge.h"
 #include "lib/activation/align_names.h"
 #include "lib/activation/align_select.h"
 #include "lib/activation/module_name.h"
@@ -35,18 +31,20 @@ struct Place {
 
 class Aligner {
  public:
-  Aligner(TraceTable a, TraceTable b, const TraceNames& names,
+  Aligner(TracePair traces, const TraceNames& names,
           const AlignOptions& options)
       : names_(names), options_(options) {
-    out_.a.table = std::move(a);
-    out_.b.table = std::move(b);
+    out_.a.table = std::move(traces.a);
+    out_.b.table = std::move(traces.b);
+    out_.runs = std::move(traces.runs);
     out_.a.names = out_.b.names = &names;
   }
 
   absl::StatusOr<Alignment> Run() {
+    if (!TakesRuns()) return WithoutRuns();
     FF_RETURN_IF_ERROR(
         SelectRuns(options_, &out_.a.table, &out_.b.table, &out_.warnings));
-    keys_ = NameKeys(names_, out_.a.table, out_.b.table, options_);
+    keys_ = NameKeys(names_, out_, options_);
     out_.entity_a = InternEntities(keys_.a);
     out_.entity_b = InternEntities(keys_.b);
     out_.num_alone_a = RemoveAlone(keys_.a, &out_.a.table);
@@ -57,17 +55,17 @@ class Aligner {
       MergeRanks(out_.entity_a, &out_.a);
       MergeRanks(out_.entity_b, &out_.b);
     }
-    const Census census_a = Count(out_.a, out_.entity_a);
-    const Census census_b = Count(out_.b, out_.entity_b);
-    MergeCalls(census_a, census_b);
-    flat_ = census_a.has_steps != census_b.has_steps;
-    NumberOccurrences(out_.entity_a, &out_.a);
-    NumberOccurrences(out_.entity_b, &out_.b);
+    const CensusPair census = CountNames(out_, names_.num_keys());
+    MergeCalls(census, &out_);
+    flat_ = census.a.has_steps != census.b.has_steps;
+    if (out_.needs_rows || (flat_ && !out_.runs.empty())) return WithoutRuns();
+    NumberOccurrences();
+    if (out_.needs_rows) return WithoutRuns();
     MatchAll();
     // No merging takes the last record of a name away.
     FirstRecordPair first = {
-        FirstRecords(out_.a, out_.entity_a, census_a.num_names),
-        FirstRecords(out_.b, out_.entity_b, census_b.num_names)};
+        FirstRecords(out_, /*is_left=*/true, census.a.num_names),
+        FirstRecords(out_, /*is_left=*/false, census.b.num_names)};
     if (MatchByOrder(names_, &first, &out_)) {
       aliases_done_ = true;
       MatchAll();
@@ -78,6 +76,20 @@ class Aligner {
   }
 
  private:
+  bool TakesRuns() const {
+    return out_.runs.empty() ||
+           (options_.map_a == nullptr && options_.map_b == nullptr &&
+            options_.preset == nullptr && !options_.merge_ranks &&
+            out_.a.table.segments.size() == 1 &&
+            out_.b.table.segments.size() == 1);
+  }
+
+  static Alignment WithoutRuns() {
+    Alignment nothing;
+    nothing.needs_rows = true;
+    return nothing;
+  }
+
   std::vector<uint32_t> InternEntities(const std::vector<NamedKey>& keys) {
     std::vector<uint32_t> entity_of(keys.size());
     for (uint32_t i = 0; i < keys.size(); ++i) {
@@ -97,188 +109,54 @@ class Aligner {
     return entity_of;
   }
 
-  // Joins rows that a map sends to parts of one target: the n-th record of each
-  // part at a step belong together.
-  void MergeMappedParts(const std::vector<NamedKey>& keys,
-                        const std::vector<uint32_t>& entity_of,
-                        TraceSide* side) {
-    if (std::none_of(keys.begin(), keys.end(),
-                     [](const NamedKey& key) { return key.count > 1; })) {
-      return;
-    }
-    const auto& rows = side->table.rows;
-    std::vector<int32_t> group_of(rows.size(), -1), sizes;
-    std::map<std::pair<uint32_t, int32_t>, uint32_t> seen;  // by key and step
-    std::map<Place, int32_t> groups;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const NamedKey& part = keys[rows[i].key];
-      if (part.count < 2) continue;
-      const uint32_t n = seen[{rows[i].key, rows[i].step}]++;
-      const Place place = {entity_of[rows[i].key], rows[i].segment,
-                           rows[i].step, n};
-      const auto [it, is_new] =
-          groups.try_emplace(place, static_cast<int32_t>(sizes.size()));
-      if (is_new) sizes.push_back(part.count);
-      group_of[i] = it->second;
-    }
-    MergeRowGroups(group_of, sizes, side);
-  }
+  struct LastPlace {
+    int32_t step = kNoStep;
+    uint32_t count = 0;
 
-  void MergeRanks(const std::vector<uint32_t>& entity_of, TraceSide* side) {
-    const auto& rows = side->table.rows;
-    std::set<uint16_t> ranks;
-    for (const TraceRow& row : rows) ranks.insert(row.segment);
-    if (ranks.size() < 2) return;
-    std::vector<int32_t> group_of(rows.size()), sizes;
-    std::map<Place, uint32_t> seen;
-    std::map<Place, int32_t> groups;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      Place place = {entity_of[rows[i].key], rows[i].segment, rows[i].step, 0};
-      place.occurrence = seen[place]++;
-      place.rank = 0;
-      const auto [it, is_new] =
-          groups.try_emplace(place, static_cast<int32_t>(sizes.size()));
-      if (is_new) sizes.push_back(static_cast<int32_t>(ranks.size()));
-      group_of[i] = it->second;
+    uint32_t Next(int32_t now) {
+      if (step != now) *this = {now, 0};
+      return count++;
     }
-    MergeRowGroups(group_of, sizes, side);
-    for (TraceRow& row : side->table.rows) row.segment = *ranks.begin();
-  }
-
-  // What one pass over the rows of a side tells.
-  struct Census {
-    std::vector<uint32_t> counts, first;  // by entity
-    size_t num_names = 0;
-    bool has_steps = false;
   };
-
-  Census Count(const TraceSide& side,
-               const std::vector<uint32_t>& entity_of) const {
-    Census census;
-    census.counts.resize(out_.entities.size());
-    census.first.assign(out_.entities.size(), kNone);
-    for (uint32_t i = 0; i < side.table.rows.size(); ++i) {
-      const TraceRow& row = side.table.rows[i];
-      const uint32_t entity = entity_of[row.key];
-      census.has_steps |= row.step != kNoStep;
-      if (census.counts[entity]++ != 0) continue;
-      census.first[entity] = i;
-      ++census.num_names;
-    }
-    return census;
-  }
-
-  // One side ran a batch in one call, the other in several (two halves of
-  // classifier-free guidance): n times the records, of 1/n the elements.
-  void MergeCalls(const Census& census_a, const Census& census_b) {
-    const std::vector<uint32_t>& counts_a = census_a.counts;
-    const std::vector<uint32_t>& counts_b = census_b.counts;
-    std::vector<uint32_t> merge_a(counts_a.size()), merge_b(counts_a.size());
-    bool any_a = false, any_b = false;
-    for (size_t e = 0; e < counts_a.size(); ++e) {
-      if (counts_a[e] == counts_b[e] || counts_a[e] == 0 || counts_b[e] == 0) {
-        continue;
-      }
-      const double numel_a = out_.a.Numel(census_a.first[e]);
-      const double numel_b = out_.b.Numel(census_b.first[e]);
-      if (numel_a == 0 || numel_b == 0) continue;
-      if (counts_a[e] % counts_b[e] == 0 &&
-          numel_b == numel_a * (counts_a[e] / counts_b[e])) {
-        merge_a[e] = counts_a[e] / counts_b[e];
-        any_a = true;
-      } else if (counts_b[e] % counts_a[e] == 0 &&
-                 numel_a == numel_b * (counts_b[e] / counts_a[e])) {
-        merge_b[e] = counts_b[e] / counts_a[e];
-        any_b = true;
-      }
-    }
-    if (!any_a && !any_b) {
-      if (!census_a.has_steps && !census_b.has_steps) {
-        DropEarlierRuns(counts_a, counts_b);
-      }
-      return;
-    }
-    if (any_a) MergeConsecutive(merge_a, out_.entity_a, &out_.a);
-    if (any_b) MergeConsecutive(merge_b, out_.entity_b, &out_.b);
-    out_.warnings.push_back(absl::StrCat(
-        "the ", any_a ? "left" : "right",
-        " trace has several calls where the other has one of a larger batch; "
-        "they are merged"));
-  }
-
-  void MergeConsecutive(const std::vector<uint32_t>& times,
-                        const std::vector<uint32_t>& entity_of,
-                        TraceSide* side) {
-    const auto& rows = side->table.rows;
-    std::vector<int32_t> group_of(rows.size(), -1), sizes;
-    std::vector<uint32_t> seen(times.size());
-    std::vector<int32_t> open(times.size(), -1);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const uint32_t entity = entity_of[rows[i].key];
-      if (times[entity] < 2) continue;
-      if (seen[entity]++ % times[entity] == 0) {
-        open[entity] = static_cast<int32_t>(sizes.size());
-        sizes.push_back(static_cast<int32_t>(times[entity]));
-      }
-      group_of[i] = open[entity];
-    }
-    MergeRowGroups(group_of, sizes, side);
-  }
-
-  // Without steps or run keys an appended run shows only in the counts: every
-  // name m times as often as on the other side.
-  void DropEarlierRuns(const std::vector<uint32_t>& counts_a,
-                       const std::vector<uint32_t>& counts_b) {
-    if (DropFrom("left", counts_a, counts_b, out_.entity_a, &out_.a)) return;
-    DropFrom("right", counts_b, counts_a, out_.entity_b, &out_.b);
-  }
-
-  bool DropFrom(absl::string_view which, const std::vector<uint32_t>& many,
-                const std::vector<uint32_t>& few,
-                const std::vector<uint32_t>& entity_of, TraceSide* side) {
-    uint32_t times = 0, shared = 0;
-    for (size_t e = 0; e < many.size(); ++e) {
-      if (many[e] == 0 || few[e] == 0) continue;
-      const uint32_t t = many[e] % few[e] == 0 ? many[e] / few[e] : 0;
-      if (t < 2 || (times != 0 && t != times)) return false;
-      times = t;
-      ++shared;
-    }
-    if (shared < 2) return false;  // one name alone proves nothing
-    std::vector<uint32_t> seen(many.size());
-    std::vector<TraceRow> kept;
-    absl::flat_hash_map<uint32_t, TraceRecord> merged;
-    for (uint32_t i = 0; i < side->table.rows.size(); ++i) {
-      const uint32_t e = entity_of[side->table.rows[i].key];
-      if (++seen[e] <= many[e] - std::max(few[e], many[e] / times)) continue;
-      if (const auto it = side->merged.find(i); it != side->merged.end()) {
-        merged[static_cast<uint32_t>(kept.size())] = it->second;
-      }
-      kept.push_back(side->table.rows[i]);
-    }
-    side->table.rows = std::move(kept);
-    side->merged = std::move(merged);
-    out_.warnings.push_back(absl::StrCat(
-        "every module of the ", which, " trace occurs ", times,
-        " times as often as in the other; taking its last share, as if ", times,
-        " runs had been appended"));
-    return true;
-  }
 
   // A row's number among those of its entity, rank and step (of its entity and
   // rank alone when one side has no steps).
-  void NumberOccurrences(const std::vector<uint32_t>& entity_of,
-                         TraceSide* side) {
-    struct Last {
-      int32_t step = kNoStep;
-      uint32_t count = 0;
-    };
-    const size_t num_segments = side->table.segments.size();
-    std::vector<Last> last(out_.entities.size() * num_segments);
-    for (TraceRow& row : side->table.rows) {
-      Last& state = last[entity_of[row.key] * num_segments + row.segment];
-      if (!flat_ && state.step != row.step) state = {row.step, 0};
-      row.occurrence = state.count++;
+  void NumberOccurrences() {
+    std::vector<LastPlace> last_a(out_.entities.size() *
+                                  out_.a.table.segments.size());
+    std::vector<LastPlace> last_b(out_.entities.size() *
+                                  out_.b.table.segments.size());
+    size_t begin_a = 0, begin_b = 0;
+    for (const EqualRun& run : out_.runs) {
+      NumberRows(begin_a, run.row_a, out_.entity_a, &out_.a.table, &last_a);
+      NumberRows(begin_b, run.row_b, out_.entity_b, &out_.b.table, &last_b);
+      begin_a = run.row_a;
+      begin_b = run.row_b;
+      bool agree = true;
+      run.ForEachLine([&](uint32_t key, int32_t step) {
+        agree &= last_a[out_.entity_a[key]].Next(step) ==
+                 last_b[out_.entity_b[key]].Next(step);
+      });
+      if (!agree) {
+        out_.needs_rows = true;
+        return;
+      }
+    }
+    NumberRows(begin_a, out_.a.table.rows.size(), out_.entity_a, &out_.a.table,
+               &last_a);
+    NumberRows(begin_b, out_.b.table.rows.size(), out_.entity_b, &out_.b.table,
+               &last_b);
+  }
+
+  void NumberRows(size_t begin, size_t end,
+                  const std::vector<uint32_t>& entity_of, TraceTable* table,
+                  std::vector<LastPlace>* last) const {
+    const size_t num_segments = table->segments.size();
+    for (size_t i = begin; i < end; ++i) {
+      TraceRow& row = table->rows[i];
+      row.occurrence =
+          (*last)[entity_of[row.key] * num_segments + row.segment].Next(
+              flat_ ? kNoStep : row.step);
     }
   }
 
@@ -326,7 +204,17 @@ class Aligner {
     std::vector<bool> taken(num_b);
     std::vector<uint32_t> index;
     uint32_t next = 0;
-    for (uint32_t i = 0; i < num_a; ++i) {
+    out_.run_pairs.clear();
+    out_.run_lines.clear();
+    uint64_t run_lines = 0;
+    for (uint32_t i = 0; i <= num_a; ++i) {
+      for (size_t r = out_.run_pairs.size();
+           r < out_.runs.size() && out_.runs[r].row_a == i; ++r) {
+        out_.run_pairs.push_back(out_.pairs.size());
+        out_.run_lines.push_back(run_lines);
+        run_lines += out_.runs[r].keys.size();
+      }
+      if (i == num_a) break;
       const Place place = PlaceOf(out_.a, out_.entity_a, i);
       uint32_t found = kNone;
       if (next < num_b && PlaceOf(out_.b, out_.entity_b, next) == place) {
@@ -406,10 +294,23 @@ absl::string_view MatchMethodName(MatchMethod method) {
   return "";
 }
 
-absl::StatusOr<Alignment> AlignTraces(TraceTable a, TraceTable b,
-                                      const TraceNames& names,
+uint64_t Alignment::NumPaired() const {
+  uint64_t lines = pairs.size();
+  for (const EqualRun& run : runs) lines += run.keys.size();
+  return lines;
+}
+
+uint64_t Alignment::PairNumber(size_t pair) const {
+  const size_t before =
+      std::upper_bound(run_pairs.begin(), run_pairs.end(), pair) -
+      run_pairs.begin();
+  if (before == 0) return pair;
+  return pair + run_lines[before - 1] + runs[before - 1].keys.size();
+}
+
+absl::StatusOr<Alignment> AlignTraces(TracePair traces, const TraceNames& names,
                                       const AlignOptions& options) {
-  return Aligner(std::move(a), std::move(b), names, options).Run();
+  return Aligner(std::move(traces), names, options).Run();
 }
 
 }  // namespace firstframe

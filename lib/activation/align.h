@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "lib/activation/merge_rows.h"
 #include "lib/activation/name_map.h"
+#include "lib/activation/trace_pair.h"
 #include "lib/activation/trace_table.h"
 
 namespace firstframe {
@@ -66,6 +67,15 @@ struct AlignOptions {
 struct Alignment {
   TraceSide a, b;
   std::vector<RowPair> pairs;  // in the order of `a`
+  // Lines that both have, each the counterpart of itself, in lieu of pairs.
+  std::vector<EqualRun> runs;
+  // By run: how many pairs stand before it, and lines of runs before it.
+  std::vector<size_t> run_pairs;
+  std::vector<uint64_t> run_lines;
+  // The runs cannot be aligned as such, and nothing is: read the pair again
+  // without. So it is with maps, ranks, several runs of a file, one side
+  // without steps, parts to be merged, and occurrences that do not agree.
+  bool needs_rows = false;
   std::vector<uint32_t> unmatched_a, unmatched_b;
   // Records that the map says have no counterpart; in no list above.
   int64_t num_alone_a = 0, num_alone_b = 0;
@@ -77,12 +87,16 @@ struct Alignment {
   std::vector<uint32_t> entity_a, entity_b;  // by key
   std::vector<std::string> warnings;
   std::vector<NameSuggestion> suggestions;
+
+  // How many records have a counterpart, those in runs included.
+  uint64_t NumPaired() const;
+  // How many of them stand before pairs[pair].
+  uint64_t PairNumber(size_t pair) const;
 };
 
-// Takes both tables, read with the same `names`. InvalidArgument when `run` or
-// `rank` names nothing that is there.
-absl::StatusOr<Alignment> AlignTraces(TraceTable a, TraceTable b,
-                                      const TraceNames& names,
+// Takes both tables, which were read with these `names`. InvalidArgument when
+// `run` or `rank` names nothing that is there.
+absl::StatusOr<Alignment> AlignTraces(TracePair traces, const TraceNames& names,
                                       const AlignOptions& options);
 
 // Returns `suggestions` as lines of a map, numbers generalised where both names

@@ -99,6 +99,7 @@ std::map<std::string, Stack> StacksOf(const TraceNames& names,
                                       const std::vector<FirstRecord>& first) {
   std::map<std::string, Stack> stacks;
   for (const FirstRecord& named : first) {
+    if (named.row == FirstRecord::kInRun) continue;
     const float value = side.table.rows[named.row].values[kAbsMean];
     if (!std::isfinite(value) || value <= 0) continue;
     const TraceNames::Key& key = names.key(named.key);
@@ -124,19 +125,29 @@ double Cost(const Stack& a, const Stack& b, int offset) {
 
 }  // namespace
 
-std::vector<FirstRecord> FirstRecords(const TraceSide& side,
-                                      const std::vector<uint32_t>& entity_of,
+std::vector<FirstRecord> FirstRecords(const Alignment& alignment, bool is_left,
                                       size_t num_names) {
+  const std::vector<TraceRow>& rows =
+      (is_left ? alignment.a : alignment.b).table.rows;
+  const std::vector<uint32_t>& entity_of =
+      is_left ? alignment.entity_a : alignment.entity_b;
   std::vector<FirstRecord> names;
-  std::vector<bool> seen;
-  const uint32_t num_rows = static_cast<uint32_t>(side.table.rows.size());
-  for (uint32_t i = 0; i < num_rows && names.size() < num_names; ++i) {
-    const uint32_t key = side.table.rows[i].key;
+  std::vector<bool> seen(alignment.entities.size());
+  const auto add = [&](uint32_t key, uint32_t row) {
     const uint32_t entity = entity_of[key];
-    if (entity >= seen.size()) seen.resize(entity + 1);
-    if (seen[entity]) continue;
+    if (seen[entity]) return;
     seen[entity] = true;
-    names.push_back({entity, key, i});
+    names.push_back({entity, key, row});
+  };
+  auto run = alignment.runs.begin();
+  for (uint32_t i = 0; names.size() < num_names; ++i) {
+    for (; run != alignment.runs.end() &&
+           (is_left ? run->row_a : run->row_b) == i && names.size() < num_names;
+         ++run) {
+      for (const uint32_t key : run->keys) add(key, FirstRecord::kInRun);
+    }
+    if (i >= rows.size()) break;
+    add(rows[i].key, i);
   }
   return names;
 }
@@ -194,9 +205,9 @@ void SuggestBySignature(const TraceNames& names, const FirstRecordPair& first,
     if (on_right.contains(a.entity)) continue;
     const TraceRow& row_a = alignment->a.table.rows[a.row];
     for (const FirstRecord& b : right) {
+      if (on_left.contains(b.entity) || used.contains(b.entity)) continue;
       const TraceRow& row_b = alignment->b.table.rows[b.row];
-      if (on_left.contains(b.entity) || used.contains(b.entity) ||
-          row_a.shape != row_b.shape ||
+      if (row_a.shape != row_b.shape ||
           !IsNear(row_a.values[kAbsMean], row_b.values[kAbsMean]) ||
           (row_a.Kind(kStd) == ValueKind::kNumber &&
            !IsNear(row_a.values[kStd], row_b.values[kStd]))) {

@@ -12,9 +12,13 @@
 namespace firstframe {
 namespace {
 
-std::vector<bool> UsedKeys(const TraceTable& table, size_t num_keys) {
+std::vector<bool> UsedKeys(const TraceTable& table,
+                           const std::vector<EqualRun>& runs, size_t num_keys) {
   std::vector<bool> used(num_keys);
   for (const TraceRow& row : table.rows) used[row.key] = true;
+  for (const EqualRun& run : runs) {
+    for (const uint32_t key : run.keys) used[key] = true;
+  }
   return used;
 }
 
@@ -102,8 +106,8 @@ void UnwrapTuples(const LabelsByModule& own, const LabelsByModule& other,
 
 }  // namespace
 
-NamedKeys NameKeys(const TraceNames& names, const TraceTable& a,
-                   const TraceTable& b, const AlignOptions& options) {
+NamedKeys NameKeys(const TraceNames& names, const Alignment& alignment,
+                   const AlignOptions& options) {
   NamedKeys keys;
   bool has_tuples = false;
   for (uint32_t i = 0; i < names.num_keys(); ++i) {
@@ -111,8 +115,8 @@ NamedKeys NameKeys(const TraceNames& names, const TraceTable& a,
   }
   std::vector<bool> used_a, used_b;
   if (has_tuples || options.preset != nullptr) {
-    used_a = UsedKeys(a, names.num_keys());
-    used_b = UsedKeys(b, names.num_keys());
+    used_a = UsedKeys(alignment.a.table, alignment.runs, names.num_keys());
+    used_b = UsedKeys(alignment.b.table, alignment.runs, names.num_keys());
   }
   if (options.preset != nullptr) {
     const NameMap* const map = options.preset;

@@ -22,15 +22,16 @@ struct NamedKey {
   bool is_alone = false;  // the map says that the other side has none
 };
 
-// The keys of both sides by number, after `options`' maps. A preset is applied
-// to the side that it makes agree with the other one in more names. A module
-// with the one output "out[0]" on one side and "out" on the other returns a
-// tuple of one there: the label becomes "out".
+// The keys of both sides of `alignment`, which holds the tables and the runs,
+// by number, after `options`' maps. A preset is applied to the side that it
+// makes agree with the other one in more names. A module with the one output
+// "out[0]" on one side and "out" on the other returns a tuple of one there: the
+// label becomes "out".
 struct NamedKeys {
   std::vector<NamedKey> a, b;
 };
-NamedKeys NameKeys(const TraceNames& names, const TraceTable& a,
-                   const TraceTable& b, const AlignOptions& options);
+NamedKeys NameKeys(const TraceNames& names, const Alignment& alignment,
+                   const AlignOptions& options);
 
 // Removes the rows of keys that are alone; returns how many.
 int64_t RemoveAlone(const std::vector<NamedKey>& keys, TraceTable* table);

@@ -174,17 +174,17 @@ absl::StatusOr<Comparison> CompareText(const TraceInput& a, const TraceInput& b,
   };
   const absl::string_view text_a = prefix(a.text());
   const absl::string_view text_b = prefix(b.text());
-  TraceNames* const names = out.names.get();
-  auto [left, right] =
-      options.skip_equal_lines
-          ? ReadTracePair(text_a, a.name(), text_b, b.name(), names)
-          : std::pair(ReadTrace(text_a, a.name(), names),
-                      ReadTrace(text_b, b.name(), names));
-  CheckDamage(left, options, &out);
-  CheckDamage(right, options, &out);
-  FF_ASSIGN_OR_RETURN(out.alignment,
-                      AlignTraces(std::move(left), std::move(right), *out.names,
-                                  options.align));
+  const auto align = [&](EqualLines equal_lines) {
+    return AlignTraces(ReadTracePair(text_a, a.name(), text_b, b.name(),
+                                     equal_lines, out.names.get()),
+                       *out.names, options.align);
+  };
+  FF_ASSIGN_OR_RETURN(out.alignment, align(options.equal_lines));
+  if (out.alignment.needs_rows) {
+    FF_ASSIGN_OR_RETURN(out.alignment, align(EqualLines::kRows));
+  }
+  CheckDamage(out.alignment.a.table, options, &out);
+  CheckDamage(out.alignment.b.table, options, &out);
   ReadUnread(out.names.get(), &out.alignment);
   DivergenceOptions divergence = options.divergence;
   divergence.stop_at_first |= options.first_only;
@@ -219,10 +219,12 @@ absl::StatusOr<ControlLevels> ReadControl(const TraceInput& reference,
                                           const TraceInput& control,
                                           const AlignOptions& options) {
   TraceNames names;
-  auto [a, b] = ReadTracePair(reference.text(), reference.name(),
-                              control.text(), control.name(), &names);
-  FF_ASSIGN_OR_RETURN(Alignment alignment,
-                      AlignTraces(std::move(a), std::move(b), names, options));
+  FF_ASSIGN_OR_RETURN(
+      Alignment alignment,
+      AlignTraces(
+          ReadTracePair(reference.text(), reference.name(), control.text(),
+                        control.name(), EqualLines::kRows, &names),
+          names, options));
   ReadUnread(&names, &alignment);
   if (alignment.pairs.empty()) {
     return absl::InvalidArgumentError(
@@ -252,13 +254,13 @@ std::string Explain(const Comparison& c) {
                           c.trouble[0]);
     }
     if (c.verdict == Verdict::kIdentical) {
-      return absl::StrCat("all ", d.rows.size(),
+      return absl::StrCat("all ", c.alignment.NumPaired(),
                           " pairs are equal in everything they record");
     }
     return absl::StrFormat(
         "%d of %d pairs differ, and none stands above what precision and depth "
         "explain; the statistics differ by at most %s%s",
-        d.num_different, d.rows.size(),
+        d.num_different, c.alignment.NumPaired(),
         d.worst_coherent > 0 ? Share(d.worst_coherent) : "their own precision",
         d.worst_energy >= 0
             ? absl::StrCat(" and the sketches by ", Share(d.worst_energy))
@@ -304,7 +306,8 @@ std::string Explain(const Comparison& c) {
                     "; it is the first record of all, so the inputs differ, or "
                     "this module does");
   } else {
-    absl::StrAppend(&text, "; the ", i, i == 1 ? " pair" : " pairs",
+    const uint64_t before = c.alignment.PairNumber(i);
+    absl::StrAppend(&text, "; the ", before, before == 1 ? " pair" : " pairs",
                     " before it stay inside");
   }
   if ((v.flags & RowVerdict::kConfirmed) != 0) {

@@ -13,6 +13,7 @@
 #include "lib/activation/align.h"
 #include "lib/activation/divergence.h"
 #include "lib/activation/trace_input.h"
+#include "lib/activation/trace_pair.h"
 #include "lib/activation/trace_table.h"
 
 namespace firstframe {
@@ -26,10 +27,11 @@ struct CompareOptions {
   // Stop at the first confirmed divergence, having read little more than the
   // prefixes that hold it. Counts are then those of the prefixes.
   bool first_only = false;
-  // Lines that both files have at the same place are known to be equal and are
-  // not parsed; false parses them all the same. Findings are the same, but for
-  // capture lints of such lines, which need their numbers.
-  bool skip_equal_lines = true;
+  // Lines that both files have at the same place are known to be equal.
+  // Findings are the same whichever way they are read, but for capture lints of
+  // such lines, which need their numbers (kParsed). Reports of every single
+  // pair want kRows: long runs have no pairs of their own.
+  EqualLines equal_lines = EqualLines::kRuns;
 };
 
 enum class Verdict {

@@ -134,7 +134,11 @@ class Judge {
     if (!options_.stop_at_first) {
       AdviseHugePages(out_.rows.data(), in_.pairs.size() * sizeof(RowVerdict));
     }
+    size_t run = 0;
     for (size_t i = 0; i < in_.pairs.size(); ++i) {
+      for (; run < in_.runs.size() && in_.run_pairs[run] <= i; ++run) {
+        JudgeRun(in_.runs[run]);
+      }
       JudgeRow(i);
       if (options_.stop_at_first && out_.rows[i].Fires() &&
           out_.rows[i].reason != FireReason::kCoherentJump &&
@@ -146,6 +150,9 @@ class Judge {
           i > *fired_at_ + kConfirmRows) {
         break;
       }
+    }
+    if (out_.rows.size() == in_.pairs.size()) {  // else it stopped early
+      for (; run < in_.runs.size(); ++run) JudgeRun(in_.runs[run]);
     }
     Confirm();
     FoldParents();
@@ -280,6 +287,27 @@ class Judge {
     lints_[2 * tau + 1].has_values = false;
   }
 
+  // What AddEqualRow does, for each line of a run.
+  void JudgeRun(const EqualRun& run) {
+    run.ForEachLine([&](uint32_t key, int32_t step) {
+      const uint32_t tau = in_.entities[in_.entity_a[key]].template_id;
+      TemplateState& state = templates_[tau];
+      if (state.step != step) {
+        state = TemplateState();
+        state.step = step;
+      }
+      ++state.depth;
+      state.history.coherent.Push(0);
+      if (lints_.empty()) return;
+      lints_[2 * tau].has_values = false;
+      lints_[2 * tau + 1].has_values = false;
+    });
+    for (size_t i = std::min<size_t>(run.keys.size(), kWindow); i-- > 0;) {
+      recent_.coherent.Push(0);
+    }
+    out_.num_compared += static_cast<int64_t>(run.keys.size());
+  }
+
   // Whether both sides record the very numbers of the row before.
   bool RepeatsPrevious(size_t i) const {
     if (i == 0) return false;
@@ -374,10 +402,20 @@ class Judge {
     if (!out_.first) return;
     absl::flat_hash_map<std::string, size_t> fired;  // by name, the last time
     absl::flat_hash_map<std::string, size_t> seen;   // every parent's last row
+    const auto name_of = [&](uint32_t key) -> const std::string& {
+      return in_.entities[in_.entity_a[key]].module;
+    };
+    size_t run = 0;
     for (size_t i = *out_.first; i < out_.rows.size(); ++i) {
-      const std::string& name =
-          in_.entities[in_.entity_a[in_.a.table.rows[in_.pairs[i].a].key]]
-              .module;
+      for (; run < in_.runs.size() && in_.run_pairs[run] <= i; ++run) {
+        if (in_.run_pairs[run] <= *out_.first) continue;
+        std::vector<bool> done(in_.entity_a.size());
+        for (const uint32_t key : in_.runs[run].keys) {
+          if (!done[key]) seen[name_of(key)] = i - 1;
+          done[key] = true;
+        }
+      }
+      const std::string& name = name_of(in_.a.table.rows[in_.pairs[i].a].key);
       RowVerdict& v = out_.rows[i];
       const auto it = fired.find(name);
       const auto before = seen.find(name);

@@ -1,6 +1,6 @@
 #include "lib/activation/equal_line.h"
 
-#include <emmintrin.h>
+#include <immintrin.h>
 
 #include <cstdint>
 
@@ -36,9 +36,64 @@ class Glance {
   __m128i bytes_, others_;
 };
 
+// FindEqualLine with AVX2: a third of the instructions.
+__attribute__((target("avx2,popcnt"))) EqualLine FindWide(const char* a,
+                                                          const char* b,
+                                                          size_t limit) {
+  // The four odd characters differ in their low halves, which choose what a
+  // byte is compared with; the other choices are no text.
+  const __m256i odd_by_low_half = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(1, 0, 0, 0, 0, 0, 0, 0, 0, 'I', 0, '{', '\\', 0, 'N', 0));
+  const __m256i space = _mm256_set1_epi8(' ');
+  const __m256i colon = _mm256_set1_epi8(':');
+  EqualLine line;
+  if (limit == 0 || a[0] != b[0]) return line;
+  uint32_t known = 1;  // the record's own '{'
+  __m256i colons = _mm256_setzero_si256();
+  for (size_t i = 0; i + 32 <= limit; i += 32) {
+    _mm_prefetch(a + i + kPrefetchBytes, _MM_HINT_T0);
+    _mm_prefetch(b + i + kPrefetchBytes, _MM_HINT_T0);
+    const __m256i bytes =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i));
+    const __m256i others =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + i));
+    // Signed: bytes from 0x80 on are below the space too.
+    const __m256i odd_bytes = _mm256_or_si256(
+        _mm256_cmpeq_epi8(_mm256_shuffle_epi8(odd_by_low_half, bytes), bytes),
+        _mm256_cmpgt_epi8(space, bytes));
+    const __m256i fine =
+        _mm256_andnot_si256(odd_bytes, _mm256_cmpeq_epi8(bytes, others));
+    const __m256i found = _mm256_cmpeq_epi8(bytes, colon);
+    const uint32_t odd =
+        ~static_cast<uint32_t>(_mm256_movemask_epi8(fine)) & ~known;
+    known = 0;
+    if (odd == 0) {  // a match is -1
+      colons = _mm256_sub_epi8(colons, found);
+      continue;
+    }
+    const size_t end = i + __builtin_ctz(odd);
+    if (a[end] != '\n' || b[end] != '\n') return line;
+    line.size = end;
+    const __m256i sums = _mm256_sad_epu8(colons, _mm256_setzero_si256());
+    const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(sums),
+                                       _mm256_extracti128_si256(sums, 1));
+    line.colons =
+        _mm_extract_epi16(half, 0) + _mm_extract_epi16(half, 4) +
+        __builtin_popcount(static_cast<uint32_t>(_mm256_movemask_epi8(found)) &
+                           ((odd & -odd) - 1));
+    return line;
+  }
+  return line;
+}
+
 }  // namespace
 
 EqualLine FindEqualLine(const char* a, const char* b, size_t limit) {
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  return has_avx2 ? FindWide(a, b, limit) : FindEqualLineSse2(a, b, limit);
+}
+
+EqualLine FindEqualLineSse2(const char* a, const char* b, size_t limit) {
   EqualLine line;
   if (limit == 0 || a[0] != b[0]) return line;
   uint32_t known = 1;  // the record's own '{'

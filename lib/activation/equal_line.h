@@ -20,6 +20,9 @@ struct EqualLine {
 // bytes of a text always do. Thread-safe.
 EqualLine FindEqualLine(const char* a, const char* b, size_t limit);
 
+// The same for processors without AVX2.
+EqualLine FindEqualLineSse2(const char* a, const char* b, size_t limit);
+
 }  // namespace firstframe
 
 #endif  // LIB_ACTIVATION_EQUAL_LINE_H_

@@ -25,11 +25,13 @@ EqualLine FindSlowly(const std::string& a, const std::string& b) {
 }
 
 void ExpectSame(const std::string& a, const std::string& b) {
-  const EqualLine found =
-      FindEqualLine(a.data(), b.data(), std::min(a.size(), b.size()));
   const EqualLine expected = FindSlowly(a, b);
-  ASSERT_EQ(found.size, expected.size) << a << "\n" << b;
-  ASSERT_EQ(found.colons, expected.colons) << a;
+  for (const auto find : {&FindEqualLine, &FindEqualLineSse2}) {
+    const EqualLine found =
+        find(a.data(), b.data(), std::min(a.size(), b.size()));
+    ASSERT_EQ(found.size, expected.size) << a << "\n" << b;
+    ASSERT_EQ(found.colons, expected.colons) << a;
+  }
 }
 
 TEST(FindEqualLine, IsWhatALoopOverBytesFinds) {

@@ -94,7 +94,8 @@ TEST_P(Ports, WithoutThePresetTheAnswerIsOpen) {
 INSTANTIATE_TEST_SUITE_P(
     All, Ports,
     ::testing::Values(PortCase{"wan", 79, "blocks.1.attn1.to_k"},
-                      PortCase{"hunyuan", 115, "transformer_blocks.1.attn.to_v"}),
+                      PortCase{"hunyuan", 115,
+                               "transformer_blocks.1.attn.to_v"}),
     [](const auto& info) { return std::string(info.param.family); });
 
 }  // namespace

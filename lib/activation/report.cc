@@ -131,17 +131,27 @@ absl::string_view VerdictName(Verdict verdict) {
   return "";
 }
 
-std::string Sparkline(const Divergence& d, size_t width) {
+std::string Sparkline(const Comparison& c, size_t width) {
   static constexpr const char* kBlocks[] = {"▁", "▂", "▃", "▄",
                                             "▅", "▆", "▇", "█"};
-  const size_t n = d.rows.size();
-  width = std::min(width, n);
+  const Divergence& d = c.divergence;
+  // Lines in runs are equal: no error, but depth.
+  const uint64_t n =
+      c.alignment.NumPaired() - c.alignment.pairs.size() + d.rows.size();
+  width = std::min<uint64_t>(width, n);
   std::vector<double> worst(width);
-  for (size_t i = 0; i < n; ++i) {
+  size_t run = 0;
+  uint64_t depth = 0;
+  for (size_t i = 0; i < d.rows.size(); ++i, ++depth) {
+    for (; run < c.alignment.runs.size() && c.alignment.run_pairs[run] <= i;
+         ++run) {
+      depth += c.alignment.runs[run].keys.size();
+    }
     const RowVerdict& v = d.rows[i];
     double error = std::max<double>(v.coherent, v.energy);
     if (v.hard != 0) error = 1;
-    worst[i * width / n] = std::max(worst[i * width / n], error);
+    double& cell = worst[depth * width / n];
+    cell = std::max(cell, error);
   }
   std::string line;
   for (const double error : worst) {
@@ -169,7 +179,7 @@ void WriteText(const Comparison& c, const ReportOptions& options,
   }
   WriteShapeCause(c, out);
   WriteTable(c, options, out);
-  out << "\n  " << c.alignment.pairs.size() << " pairs";
+  out << "\n  " << c.alignment.NumPaired() << " pairs";
   if (c.is_prefix) out << " in the prefix that was read";
   int counts[6] = {};
   for (const RowPair& pair : c.alignment.pairs) {
@@ -190,7 +200,7 @@ void WriteText(const Comparison& c, const ReportOptions& options,
   out << "\n";
   if (!d.rows.empty()) {
     out << "  error over depth (1e-7 to 1): "
-        << Sparkline(d, std::max(20, options.columns - 34)) << "\n";
+        << Sparkline(c, std::max(20, options.columns - 34)) << "\n";
   }
 }
 
@@ -201,7 +211,7 @@ void AddPlace(const Comparison& c, size_t i, JsonWriter* json) {
   const TraceRow& a = c.alignment.a.table.rows[pair.a];
   const TraceRow& b = c.alignment.b.table.rows[pair.b];
   const TraceNames::Key& key = c.names->key(a.key);
-  json->Key("pair").Uint(i);
+  json->Key("pair").Uint(c.alignment.PairNumber(i));
   json->Key("module").String(key.module);
   if (b.key != a.key) {
     json->Key("module_right").String(c.names->key(b.key).module);
@@ -309,7 +319,7 @@ void WriteJsonl(const Comparison& c, const ReportOptions& options,
   json.Key("right").String(c.alignment.b.table.name);
   json.Key("verdict").String(VerdictName(c.verdict));
   json.Key("explanation").String(Explain(c));
-  json.Key("pairs").Uint(c.alignment.pairs.size());
+  json.Key("pairs").Uint(c.alignment.NumPaired());
   json.Key("unmatched_left").Uint(c.alignment.unmatched_a.size());
   json.Key("unmatched_right").Uint(c.alignment.unmatched_b.size());
   json.Key("alone_left").Int(c.alignment.num_alone_a);

@@ -11,8 +11,10 @@
 namespace firstframe {
 
 struct ReportOptions {
-  int rows = 10;          // of the table: the rows that fired, first ones first
-  bool all_rows = false;  // JSON lines: every pair, not those that fired alone
+  int rows = 10;  // of the table: the rows that fired, first ones first
+  // JSON lines: every pair, not those that fired alone. Pairs in runs of equal
+  // lines are left out: compare with EqualLines::kRows for this.
+  bool all_rows = false;
   bool color = false;
   int columns = 80;
 };
@@ -36,7 +38,7 @@ void WriteGithub(const Comparison& comparison, std::ostream& out);
 std::string RenderHtml(const Comparison& comparison);
 
 // Eight heights on a log scale: the largest error of each of `width` stretches.
-std::string Sparkline(const Divergence& divergence, size_t width);
+std::string Sparkline(const Comparison& comparison, size_t width);
 
 }  // namespace firstframe
 

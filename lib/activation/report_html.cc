@@ -43,7 +43,7 @@ void WritePoint(const Comparison& c, size_t i, JsonWriter* json) {
   const TraceRow& row = c.alignment.a.table.rows[c.alignment.pairs[i].a];
   const TraceRow& other = c.alignment.b.table.rows[c.alignment.pairs[i].b];
   json->BeginObject();
-  json->Key("i").Uint(i);
+  json->Key("i").Uint(c.alignment.PairNumber(i));
   json->Key("place").String(DescribePlace(c, i));
   json->Key("op").String(
       c.alignment.templates[c.alignment.entities[c.alignment.entity_a[row.key]]
@@ -74,14 +74,14 @@ std::string RenderHtml(const Comparison& c) {
   json.BeginObject();
   json.Key("verdict").String(VerdictName(c.verdict));
   json.Key("explanation").String(Explain(c));
-  json.Key("pairs").Uint(c.alignment.pairs.size());
+  json.Key("pairs").Uint(c.alignment.NumPaired());
   json.Key("fired").Int(c.divergence.num_fired);
   json.Key("unmatched")
       .Uint(c.alignment.unmatched_a.size() + c.alignment.unmatched_b.size());
   json.Key("worst").Double(
       std::max(c.divergence.worst_coherent, c.divergence.worst_energy));
   if (c.divergence.first) {
-    json.Key("first").Uint(*c.divergence.first);
+    json.Key("first").Uint(c.alignment.PairNumber(*c.divergence.first));
   } else {
     json.Key("first").Null();
   }

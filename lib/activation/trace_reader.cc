@@ -1,17 +1,12 @@
 #include "lib/activation/trace_reader.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/strip.h"
-#include "lib/activation/equal_line.h"
 #include "lib/activation/json_scan.h"
-#include "lib/activation/number.h"
+#include "lib/activation/trace_fields.h"
 #include "lib/base/huge_pages.h"
 
 namespace firstframe {
@@ -20,78 +15,13 @@ namespace {
 using json_scan::SkipSpace;
 using json_scan::SkipString;
 using json_scan::SkipValue;
-
-// Dimensions past this are no tensor's; the rest of the list is kept out.
-constexpr size_t kMaxRank = 32;
+using trace_fields::ReadStep;
+using trace_fields::ReadValue;
+using trace_fields::Unquoted;
 
 const char* FindLineEnd(const char* p, const char* end) {
   const void* const found = std::memchr(p, '\n', end - p);
   return found == nullptr ? end : static_cast<const char*>(found);
-}
-
-bool Continues(const char* p, const char* end, absl::string_view text) {
-  return static_cast<size_t>(end - p) >= text.size() &&
-         std::memcmp(p, text.data(), text.size()) == 0;
-}
-
-// Reads a number, a token, null or an error string into `value`.
-const char* ReadValue(const char* p, const char* end, TraceValue value,
-                      TraceRow* row) {
-  if (p >= end) return nullptr;
-  if (*p == '"') {
-    row->SetOdd(value, ValueKind::kError);
-    return SkipString(p, end);
-  }
-  ParsedNumber number;
-  const char* const behind = ParseNumber(p, end, &number);
-  if (behind == nullptr) {
-    row->SetOdd(value, ValueKind::kNull);
-    // null, but also true, or a list: nothing that compares.
-    return SkipValue(p, end);
-  }
-  row->values[value] = number.value;
-  if (!std::isfinite(number.value)) row->flags |= TraceRow::kHasOdd;
-  if (!number.is_float) row->flags |= TraceRow::kIsWide;
-  return behind;
-}
-
-// Steps are integers or null; "3" and 3.0 are taken too.
-const char* ReadStep(const char* p, const char* end, int32_t* step) {
-  if (Continues(p, end, "null")) return p + 4;
-  const char* const behind = SkipValue(p, end);
-  if (behind == nullptr) return nullptr;
-  absl::string_view text(p, behind - p);
-  if (absl::ConsumePrefix(&text, "\"")) absl::ConsumeSuffix(&text, "\"");
-  double value = 0;
-  if (absl::SimpleAtod(text, &value) && value > -2e9 && value < 2e9) {
-    *step = static_cast<int32_t>(value);
-  }
-  return behind;
-}
-
-// Reads "[1, 64, 3]", also inside quotes ("torch.Size([1, 64])").
-bool ParseShape(absl::string_view text, Shape* shape) {
-  for (size_t i = 0; i < text.size();) {
-    if (!absl::ascii_isdigit(text[i])) {
-      ++i;
-      continue;
-    }
-    size_t j = i;
-    while (j < text.size() && absl::ascii_isdigit(text[j])) ++j;
-    int64_t size = 0;
-    if (!absl::SimpleAtoi(text.substr(i, j - i), &size)) return false;
-    shape->push_back(size);
-    if (shape->size() > kMaxRank) return false;
-    i = j;
-  }
-  return true;
-}
-
-absl::string_view Unquoted(absl::string_view text) {
-  if (text.size() >= 2 && text.front() == '"') {
-    return text.substr(1, text.size() - 2);
-  }
-  return text;
 }
 
 }  // namespace
@@ -130,11 +60,6 @@ void TraceReader::Reserve() {
                                           sizeof(table_.rows[0]));
 }
 
-TraceReader::Habit& TraceReader::HabitOf(uint32_t key) {
-  if (key >= habits_.size()) habits_.resize(key + 64);
-  return habits_[key];
-}
-
 uint16_t TraceReader::InternSegment() {
   TraceSegment segment;
   segment.generation = generation_;
@@ -170,121 +95,9 @@ void TraceReader::AddRow(const TraceRow& row) {
     habit.step = row.step;
     habit.segment = segment_;
   }
-  HabitOf(last_key_).next_key = row.key;
-  last_key_ = row.key;
+  NoteOrder(row.key);
   table_.rows.push_back(row);
   table_.rows.back().segment = segment_;
-}
-
-const char* TraceReader::ReadKeyText(const char* p, const char* end,
-                                     const std::string& expected,
-                                     bool* is_expected,
-                                     absl::string_view* text) {
-  if (p >= end || *p != '"') return nullptr;
-  ++p;
-  const size_t size = expected.size();
-  if (static_cast<size_t>(end - p) > size && p[size] == '"' &&
-      std::memcmp(p, expected.data(), size) == 0) {
-    *text = absl::string_view(p, size);
-    return p + size + 1;
-  }
-  *is_expected = false;
-  const char* q = p;
-  while (q < end && *q != '"') {
-    if (*q == '\\' || static_cast<unsigned char>(*q) < 0x20) return nullptr;
-    ++q;
-  }
-  if (q >= end) return nullptr;
-  *text = absl::string_view(p, q - p);
-  return q + 1;
-}
-
-const char* TraceReader::ReadShape(const char* p, const char* end, Habit* habit,
-                                   TraceRow* row) {
-  if (!habit->shape_text.empty() && Continues(p, end, habit->shape_text)) {
-    row->shape = habit->shape;
-    return p + habit->shape_text.size();
-  }
-  const char* const behind = SkipValue(p, end);
-  if (behind == nullptr) return nullptr;
-  const absl::string_view text(p, behind - p);
-  Shape shape;
-  if ((text.front() == '[' || text.front() == '"') &&
-      ParseShape(text, &shape)) {
-    row->shape = names_.InternShape(shape);
-    habit->shape = row->shape;
-    habit->shape_text = std::string(text);
-  } else {
-    row->flags |= TraceRow::kHasExtras;  // an error string, say
-  }
-  return behind;
-}
-
-const char* TraceReader::ReadDtype(const char* p, const char* end, Habit* habit,
-                                   TraceRow* row) {
-  if (!habit->dtype_text.empty() && Continues(p, end, habit->dtype_text)) {
-    row->dtype = habit->dtype;
-    return p + habit->dtype_text.size();
-  }
-  const char* const behind = SkipValue(p, end);
-  if (behind == nullptr || *p != '"') return behind;
-  const absl::string_view text(p, behind - p);
-  row->dtype = names_.InternDtype(json_scan::DecodeString(Unquoted(text)));
-  habit->dtype = row->dtype;
-  habit->dtype_text = std::string(text);
-  return behind;
-}
-
-const char* TraceReader::ReadByLayout(const char* p, const char* end,
-                                      TraceRow* row) {
-  if (layout_.empty()) return nullptr;
-  const uint32_t guess = HabitOf(last_key_).next_key;
-  const TraceNames::Key& expected = names_.key(guess);
-  Habit* const habit = &HabitOf(guess);
-  bool is_expected = true;
-  absl::string_view module, tensor = "out";
-  row->offset = static_cast<uint64_t>(p - begin_);
-  for (const Piece& piece : layout_) {
-    if (!Continues(p, end, piece.literal)) return nullptr;
-    p += piece.literal.size();
-    switch (piece.slot) {
-      case Slot::kModule:
-        p = ReadKeyText(p, end, expected.raw_module, &is_expected, &module);
-        break;
-      case Slot::kTensor:
-        p = ReadKeyText(p, end, expected.raw_tensor, &is_expected, &tensor);
-        break;
-      case Slot::kStep:
-        p = ReadStep(p, end, &row->step);
-        break;
-      case Slot::kNumber:
-        p = ReadValue(p, end, piece.value, row);
-        break;
-      case Slot::kShape:
-        p = ReadShape(p, end, habit, row);
-        break;
-      case Slot::kDtype:
-        p = ReadDtype(p, end, habit, row);
-        break;
-      case Slot::kRank:
-        if (!Continues(p, end, rank_text_)) return nullptr;
-        p += rank_text_.size();
-        break;
-      case Slot::kRun:
-        if (!Continues(p, end, run_text_)) return nullptr;
-        p += run_text_.size();
-        break;
-      case Slot::kExtra:
-        p = SkipValue(p, end);
-        break;
-    }
-    if (p == nullptr) return nullptr;
-  }
-  if (!Continues(p, end, layout_tail_)) return nullptr;
-  if (layout_has_extras_) row->flags |= TraceRow::kHasExtras;
-  const bool is_guess = is_expected && expected.raw_tensor == tensor;
-  row->key = is_guess ? guess : names_.InternKey(module, tensor);
-  return p + layout_tail_.size();
 }
 
 const char* TraceReader::ReadMember(absl::string_view key, const char* p,
@@ -460,58 +273,6 @@ void TraceReader::ReadLine() {
   ReadLineSlowly(p, line_end, line_end == end_);
 }
 
-const char* TraceReader::ReadHead(const char* p, const char* end,
-                                  TraceRow* row) {
-  const uint32_t guess = HabitOf(last_key_).next_key;
-  if (const Habit& habit = HabitOf(guess);
-      habit.head_layout == layout_number_ && Continues(p, end, habit.head)) {
-    row->key = guess;
-    row->step = habit.head_step;
-    return p + habit.head.size();
-  }
-  const char* const begin = p;
-  const TraceNames::Key& expected = names_.key(guess);
-  bool is_expected = true;
-  absl::string_view module, tensor;
-  if (!Continues(p, end, layout_[0].literal)) return nullptr;
-  p += layout_[0].literal.size();
-  p = ReadKeyText(p, end, expected.raw_module, &is_expected, &module);
-  if (p == nullptr || !Continues(p, end, layout_[1].literal)) return nullptr;
-  p += layout_[1].literal.size();
-  p = ReadKeyText(p, end, expected.raw_tensor, &is_expected, &tensor);
-  if (p == nullptr || !Continues(p, end, layout_[2].literal)) return nullptr;
-  p += layout_[2].literal.size();
-  p = ReadStep(p, end, &row->step);
-  if (p == nullptr || p >= end) return nullptr;
-  ++p;  // so that the step 1 is not taken for the beginning of 12
-  row->key = is_expected ? guess : names_.InternKey(module, tensor);
-  Habit& habit = HabitOf(row->key);
-  habit.head.assign(begin, p - begin);
-  habit.head_step = row->step;
-  habit.head_layout = layout_number_;
-  return p;
-}
-
-bool TraceReader::ReadEqualLine(TraceReader& a, TraceReader& b) {
-  if (!a.layout_has_head_) return false;
-  const auto [size, colons] = FindEqualLine(
-      a.next_, b.next_, std::min(a.end_ - a.next_, b.end_ - b.next_));
-  // Another number of keys than the layout's: a run or rank may be one.
-  if (size == 0 || a.next_[size - 1] != '}' || colons != a.layout_colons_) {
-    return false;
-  }
-  TraceRow row = kEmptyRow;
-  if (a.ReadHead(a.next_, a.next_ + size, &row) == nullptr) return false;
-  row.SetUnread(static_cast<uint32_t>(a.table_.rows.size()));
-  for (TraceReader* const reader : {&a, &b}) {
-    row.offset = static_cast<uint64_t>(reader->next_ - reader->begin_);
-    ++reader->table_.num_lines;
-    reader->next_ += size + 1;
-    reader->AddRow(row);
-  }
-  return true;
-}
-
 void TraceReader::ReadUnread(TraceRow* row) {
   const char* const here = next_;
   next_ = begin_ + row->offset;
@@ -545,21 +306,6 @@ void ReadUnreadRows(const std::vector<uint32_t>& rows, TraceNames* names,
 TraceTable ReadTrace(absl::string_view text, std::string name,
                      TraceNames* names) {
   return TraceReader(text, std::move(name), names).Finish();
-}
-
-std::pair<TraceTable, TraceTable> ReadTracePair(absl::string_view a,
-                                                std::string name_a,
-                                                absl::string_view b,
-                                                std::string name_b,
-                                                TraceNames* names) {
-  TraceReader left(a, std::move(name_a), names);
-  TraceReader right(b, std::move(name_b), names);
-  while (!left.AtEnd() && !right.AtEnd()) {
-    if (TraceReader::ReadEqualLine(left, right)) continue;
-    left.ReadLine();
-    right.ReadLine();
-  }
-  return {left.Finish(), right.Finish()};
 }
 
 }  // namespace firstframe

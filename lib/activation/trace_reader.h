@@ -1,8 +1,8 @@
-// Reads FastVideo-style JSONL traces, one or two at once.
+// Reads FastVideo-style JSONL traces.
 //
 // Made for files of gigabytes: lines are parsed in place against the layout and
-// the order of names seen before, and lines that are equal in both files are
-// skipped after one comparison. Odd input is survived: torn and glued lines,
+// the order of names seen before; trace_pair.h skips what two files have in
+// common. Odd input is survived: torn and glued lines,
 // NaN tokens, BOM, CRLF, blank lines, any key order and spacing, unknown keys,
 // steps as strings or floats. What was odd is counted in TraceTable::damage.
 
@@ -10,10 +10,8 @@
 #define LIB_ACTIVATION_TRACE_READER_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "lib/activation/trace_table.h"
 
@@ -34,11 +32,9 @@ class TraceReader {
   // Reads the record of an unread row of this text, in place. Does not move.
   void ReadUnread(TraceRow* row);
 
-  // While both readers stand before equal, plain lines: reads their keys alone.
-  // Returns false, without moving, at the first line that needs more.
-  static bool ReadEqualLine(TraceReader& a, TraceReader& b);
-
  private:
+  friend class TracePairReader;  // steps over lines that two texts share
+
   enum class Slot : uint8_t {
     kModule,
     kTensor,
@@ -100,11 +96,19 @@ class TraceReader {
   void ReadLineSlowly(const char* p, const char* end, bool is_last);
   void AddObject(RowState* state, absl::string_view text);
   void AddRow(const TraceRow& row);
-  // Reads key and step of a line by the layout; nullptr when it has another.
-  const char* ReadHead(const char* p, const char* end, TraceRow* row);
+  // Learns which key followed the last one.
+  void NoteOrder(uint32_t key) {
+    HabitOf(last_key_).next_key = key;
+    last_key_ = key;
+  }
+  // Reads key and step of a line by the layout; false when it has another.
+  bool ReadHead(const char* p, const char* end, uint32_t* key, int32_t* step);
   void SelectSegment(absl::string_view rank, absl::string_view run);
   uint16_t InternSegment();
-  Habit& HabitOf(uint32_t key);
+  Habit& HabitOf(uint32_t key) {
+    if (key >= habits_.size()) habits_.resize(key + 64);
+    return habits_[key];
+  }
   void Reserve();
 
   TraceNames& names_;
@@ -137,13 +141,6 @@ void ReadUnreadRows(const std::vector<uint32_t>& rows, TraceNames* names,
 // Reads one trace whole.
 TraceTable ReadTrace(absl::string_view text, std::string name,
                      TraceNames* names);
-
-// Reads two, line by line next to each other, so that equal lines are quick.
-std::pair<TraceTable, TraceTable> ReadTracePair(absl::string_view a,
-                                                std::string name_a,
-                                                absl::string_view b,
-                                                std::string name_b,
-                                                TraceNames* names);
 
 }  // namespace firstframe
 

@@ -13,6 +13,7 @@
 #include "lib/activation/json_scan.h"
 #include "lib/activation/python_json.h"
 #include "lib/activation/trace_input.h"
+#include "lib/activation/trace_pair.h"
 #include "lib/activation/trace_record.h"
 #include "lib/testing/status_matchers.h"
 #include "lib/testing/temp_dir.h"
@@ -231,7 +232,8 @@ TEST(ReadTracePair, SkipsEqualLinesAndKeepsTheirKeys) {
   at = b.find("abs_mean\": 0.", at) + 13;
   b[at] = b[at] == '9' ? '8' : '9';
   TraceNames names;
-  const auto [left, right] = ReadTracePair(a, "a", b, "b", &names);
+  const auto [left, right, runs] =
+      ReadTracePair(a, "a", b, "b", EqualLines::kRows, &names);
   ASSERT_EQ(left.rows.size(), 461u);
   ASSERT_EQ(right.rows.size(), 461u);
   int unread = 0;
@@ -251,7 +253,8 @@ TEST(ReadTracePair, ReadsEqualLinesThatHoldNan) {
   const std::string text = Line("a", 1) + Line("b", std::nan("")) +
                            Line("c", INFINITY) + Line("d", 1);
   TraceNames names;
-  const auto [left, right] = ReadTracePair(text, "a", text, "b", &names);
+  const auto [left, right, runs] =
+      ReadTracePair(text, "a", text, "b", EqualLines::kRows, &names);
   EXPECT_EQ(left.rows[1].Kind(kAbsMean), ValueKind::kNan);
   EXPECT_EQ(right.rows[2].Kind(kAbsMean), ValueKind::kPositiveInfinity);
 }
@@ -262,7 +265,8 @@ TEST(ReadTracePair, SeesARunThatEqualLinesBegin) {
       text, {{"\"abs_mean\"", "\"run\": \"2\", \"abs_mean\""}});
   text += later + Line("d", 1);
   TraceNames names;
-  const auto [left, right] = ReadTracePair(text, "a", text, "b", &names);
+  const auto [left, right, runs] =
+      ReadTracePair(text, "a", text, "b", EqualLines::kRows, &names);
   ASSERT_EQ(left.rows.size(), 7u);
   EXPECT_EQ(left.segments.size(), 2u);
   EXPECT_EQ(left.segments[left.rows[4].segment].run, "2");
@@ -276,7 +280,8 @@ TEST(ReadTracePair, TellsAStepFromOneThatBeginsAlike) {
                                 {{"null", step}, {"1.0", "1.12345678"}});
   }
   TraceNames names;
-  const auto [left, right] = ReadTracePair(text, "a", text, "b", &names);
+  const auto [left, right, runs] =
+      ReadTracePair(text, "a", text, "b", EqualLines::kRows, &names);
   ASSERT_EQ(left.rows.size(), 6u);
   EXPECT_NE(left.rows[2].flags & TraceRow::kUnread, 0);
   EXPECT_EQ(left.rows[1].step, 1);
@@ -305,7 +310,8 @@ TEST(ReadTracePair, SurvivesRandomDamage) {
       }
     }
     TraceNames names;
-    const auto [left, right] = ReadTracePair(a, "a", b, "b", &names);
+    const auto [left, right, runs] =
+        ReadTracePair(a, "a", b, "b", EqualLines::kRows, &names);
     EXPECT_GT(left.rows.size(), 40u);
     EXPECT_GT(right.rows.size(), 40u);
   }
