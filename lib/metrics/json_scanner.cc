@@ -26,8 +26,12 @@ bool JsonScanner::SkipNumberOutOfRange() {
 }
 
 void JsonScanner::ReadString(std::string& out) {
-  out.clear();
   const absl::string_view raw = ReadRawString();
+  if (raw.find('\\') == raw.npos) {
+    out.assign(raw.data(), raw.size());
+    return;
+  }
+  out.clear();
   for (size_t i = 0; i < raw.size(); ++i) {
     if (raw[i] != '\\') {
       out.push_back(raw[i]);

@@ -30,8 +30,8 @@
 namespace firstframe {
 
 // Thread-compatible. `line` must outlive the scanner. Behind it must come a
-// control character (its line end, or zeros) and then at least 32 readable
-// bytes: what JsonlReader gives.
+// control character (its line end, or zeros) and then at least kNumberPadding
+// readable bytes: what JsonlReader gives.
 class JsonScanner {
  public:
   // Iterates the fields of one object.
@@ -76,6 +76,28 @@ class JsonScanner {
     return ok();
   }
 
+  // Takes `text` when it stands next, white space and all. For readers that
+  // guess what comes as one program writes it: a hit is one comparison, after a
+  // miss the methods above go on from where it would have stood. `text` holds
+  // no control character.
+  template <size_t kSize>
+  bool ConsumeExpected(const char (&text)[kSize]) {
+    static_assert(kSize - 1 <= kNumberPadding);
+    if (std::memcmp(p_, text, kSize - 1) != 0) return false;
+    p_ += kSize - 1;
+    return true;
+  }
+  // The same for `"key": `.
+  bool ConsumeExpectedKey(absl::string_view key) {
+    if (static_cast<size_t>(end_ - p_) < key.size() + 4 || *p_ != '"' ||
+        std::memcmp(p_ + 1, key.data(), key.size()) != 0 ||
+        std::memcmp(p_ + 1 + key.size(), "\": ", 3) != 0) {
+      return false;
+    }
+    p_ += key.size() + 4;
+    return true;
+  }
+
   // Numbers; null, NaN and infinities leave `out` as it is.
   void ReadDouble(double& out) {
     double value;
@@ -87,16 +109,12 @@ class JsonScanner {
   }
   // Also takes 2.0, as Python writes some counts.
   void ReadInt(int64_t& out) {
-    if (internal::IsDigit(*p_)) {
-      uint64_t value = 0;
-      const char* const next = internal::ReadDigits(p_, value);
-      const bool is_plain = *next != '.' && *next != 'e' && *next != 'E';
-      if (is_plain && next <= end_ && next - p_ <= 18 &&
-          (*p_ != '0' || next - p_ == 1)) {
-        p_ = next;
-        out = static_cast<int64_t>(value);
-        return;
-      }
+    int64_t value;
+    const char* const next = ParseJsonInteger(begin_, p_, value);
+    if (next != nullptr && next <= end_) {
+      p_ = next;
+      out = value;
+      return;
     }
     double number;
     if (!ScanNumber(number)) return;
@@ -194,7 +212,7 @@ class JsonScanner {
     return text;
   }
   bool ScanNumber(double& value) {
-    const char* const next = ParseJsonNumber(p_, value);
+    const char* const next = ParseJsonNumber(begin_, p_, value);
     if (next != nullptr && next <= end_) {
       p_ = next;
       return true;

@@ -178,46 +178,132 @@ TEST(PerfRecordParser, SaysWhatIsWrongAndWhere) {
                        HasSubstr("nested too deeply")));
 }
 
+// A number between bytes that a parser may read but not use.
+class NumberText {
+ public:
+  explicit NumberText(const std::string& number, absl::string_view behind = ",")
+      : number_size_(number.size()) {
+    text_ = std::string(kNumberLookBack, '7') + number + std::string(behind);
+    text_.append(kNumberPadding, '\0');
+  }
+  // From the start of what is readable, and as if that were the number's own.
+  void Expect(const std::optional<double>& expected) const {
+    const char* const begin = text_.data() + kNumberLookBack;
+    for (const char* readable : {text_.data(), begin}) {
+      double actual = -2;
+      const char* const end = ParseJsonNumber(readable, begin, actual);
+      if (!expected) {
+        EXPECT_EQ(end, nullptr) << begin;
+        continue;
+      }
+      ASSERT_EQ(end, begin + number_size_) << begin;
+      ASSERT_EQ(std::bit_cast<uint64_t>(actual),
+                std::bit_cast<uint64_t>(*expected))
+          << begin;
+    }
+  }
+
+ private:
+  size_t number_size_;
+  std::string text_;
+};
+
+void ExpectAsFromChars(const std::string& number) {
+  double expected = -1;
+  const auto [end, code] =
+      std::from_chars(number.data(), number.data() + number.size(), expected);
+  ASSERT_EQ(end, number.data() + number.size());
+  if (code == std::errc()) {
+    NumberText(number).Expect(expected);
+  } else {
+    NumberText(number).Expect(std::nullopt);
+  }
+}
+
+std::string Scientific(double value, int digits) {
+  char text[64];
+  const auto end = std::to_chars(text, text + sizeof text, value,
+                                 std::chars_format::scientific, digits);
+  return std::string(text, end.ptr);
+}
+std::string Shortest(double value) {
+  char text[64];
+  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+}
+std::string Fixed(double value, int digits) {
+  char text[400];
+  const auto end = std::to_chars(text, text + sizeof text, value,
+                                 std::chars_format::fixed, digits);
+  return std::string(text, end.ptr);
+}
+
 // A correctly rounded parser has one answer for each text.
 TEST(ParseJsonNumber, EqualsFromCharsOnRandomDoublesAndHalfways) {
   std::mt19937_64 random(5);
-  char text[64];
-  const auto check = [&](double value, int digits) {
-    std::to_chars_result end{};
-    if (digits == 0) {
-      end = std::to_chars(text, text + sizeof text, value);
-    } else {
-      end = std::to_chars(text, text + sizeof text, value,
-                          std::chars_format::scientific, digits);
-    }
-    std::fill(end.ptr, text + sizeof text, '\0');
-    double expected = -1;
-    std::from_chars(text, end.ptr, expected);
-    double actual = -2;
-    ASSERT_EQ(ParseJsonNumber(text, actual), end.ptr) << text;
-    ASSERT_EQ(std::bit_cast<uint64_t>(actual),
-              std::bit_cast<uint64_t>(expected))
-        << text;
-  };
-  for (int i = 0; i < 200000; ++i) {
+  for (int i = 0; i < 100000; ++i) {
     const double any = std::bit_cast<double>(random());
-    if (std::isfinite(any)) check(any, 0);
+    if (std::isfinite(any)) ExpectAsFromChars(Shortest(any));
     const double usual = std::ldexp(static_cast<double>(random() >> 11),
                                     static_cast<int>(random() % 80) - 80);
-    check(usual, 0);
-    check(-usual, 16);
-    check(usual, 18);
+    ExpectAsFromChars(Shortest(usual));
+    ExpectAsFromChars(Scientific(-usual, 16));
+    ExpectAsFromChars(Scientific(usual, 18));
+    ExpectAsFromChars(Fixed(usual, static_cast<int>(random() % 25)));
     // Integers just about halfway between two doubles.
     const uint64_t odd = (random() >> 10) | (uint64_t{1} << 53) | 1;
-    std::snprintf(text, sizeof text, "%llu",
-                  static_cast<unsigned long long>(odd));
-    double actual = -2;
-    ParseJsonNumber(text, actual);
-    ASSERT_EQ(actual, static_cast<double>(odd)) << text;
+    ExpectAsFromChars(std::to_string(odd));
+    // Halfways with a fraction: an odd multiple of a power of two in decimal.
+    const double half = std::ldexp(static_cast<double>((random() >> 11) | 1),
+                                   -static_cast<int>(i % 60));
+    const double next = std::nextafter(half, HUGE_VAL);
+    ExpectAsFromChars(Fixed(half + (next - half) / 2, 22));
   }
   for (const double edge : {0.0, -0.0, 1.0, 9007199254740993.0, 5e-324,
                             1.7976931348623157e308, 0.1, 1e23, 8.5e-27}) {
-    check(edge, 0);
+    ExpectAsFromChars(Shortest(edge));
+  }
+}
+
+TEST(ParseJsonNumber, TakesEveryCountOfDigits) {
+  const std::string digits = "12345678901234567890123456789012345";
+  for (size_t whole = 1; whole <= digits.size(); ++whole) {
+    ExpectAsFromChars(digits.substr(0, whole));
+    for (size_t count = 1; count <= digits.size(); ++count) {
+      const std::string fraction = digits.substr(0, count);
+      ExpectAsFromChars(digits.substr(0, whole) + "." + fraction);
+      ExpectAsFromChars("-0." + std::string(count, '0') +
+                        digits.substr(0, whole));
+      ExpectAsFromChars(digits.substr(0, whole) + "." + fraction + "e-" +
+                        std::to_string(count));
+    }
+  }
+}
+
+TEST(ParseJsonNumber, RefusesWhatJsonHasNoNumberFor) {
+  for (const char* text : {"", "-", "+1", "01", "-01", "1.", "1.e3", ".5", "1e",
+                           "1e+", "1e-", "NaN", "x", "1e999", "-1e999"}) {
+    NumberText(text).Expect(std::nullopt);
+  }
+}
+
+TEST(ParseJsonInteger, TakesPlainOnesAlone) {
+  const std::string lead(kNumberLookBack, '9');
+  const std::string digits = "1234567890123456";
+  for (size_t count = 1; count <= digits.size(); ++count) {
+    const std::string number = digits.substr(0, count);
+    const std::string text = lead + number + "," + std::string(40, '\0');
+    int64_t value = -1;
+    const char* const begin = text.data() + lead.size();
+    EXPECT_EQ(ParseJsonInteger(text.data(), begin, value), begin + count);
+    EXPECT_EQ(std::to_string(value), number);
+  }
+  for (const char* other :
+       {"1.0", "1e3", "01", "-1", "x", "12345678901234567"}) {
+    const std::string text = lead + other + "," + std::string(40, '\0');
+    int64_t value = -1;
+    EXPECT_EQ(ParseJsonInteger(text.data(), text.data() + lead.size(), value),
+              nullptr)
+        << other;
   }
 }
 
