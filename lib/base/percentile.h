@@ -14,7 +14,12 @@ namespace firstframe {
 // empty: the value at rank percent / 100 * (n - 1), interpolated.
 double PercentileOfSorted(absl::Span<const double> sorted, double percent);
 
-// The same of samples in any order. O(n log n).
+// The same of samples in any order, at each of `percents`, which ascend.
+// Reorders `samples`. O(n) for each on average: it selects and does not sort.
+std::vector<double> Percentiles(absl::Span<double> samples,
+                                absl::Span<const double> percents);
+
+// The same for one.
 double Percentile(std::vector<double> samples, double percent);
 
 }  // namespace firstframe

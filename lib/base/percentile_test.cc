@@ -1,5 +1,10 @@
 #include "lib/base/percentile.h"
 
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace firstframe {
@@ -23,6 +28,23 @@ TEST(Percentile, EqualsTheOriginals) {
 
 TEST(Percentile, TakesSamplesInAnyOrder) {
   EXPECT_EQ(Percentile({10, 1, 4, 3, 2}, 50), 3);
+}
+
+TEST(Percentiles, SelectWhatSortingFinds) {
+  std::mt19937 random(1);
+  const std::vector<double> percents = {0, 1, 50, 50, 95, 99, 100};
+  for (size_t size = 1; size < 200; ++size) {
+    std::vector<double> samples(size);
+    for (double& sample : samples) sample = static_cast<double>(random() % 50);
+    std::vector<double> sorted = samples;
+    std::sort(sorted.begin(), sorted.end());
+    const std::vector<double> found =
+        Percentiles(absl::MakeSpan(samples), percents);
+    for (size_t i = 0; i < percents.size(); ++i) {
+      ASSERT_EQ(found[i], PercentileOfSorted(sorted, percents[i]))
+          << "p" << percents[i] << " of " << size;
+    }
+  }
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include <emmintrin.h>
 #endif
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -87,14 +88,22 @@ class JsonScanner {
     p_ += kSize - 1;
     return true;
   }
-  // The same for `"key": `.
-  bool ConsumeExpectedKey(absl::string_view key) {
-    if (static_cast<size_t>(end_ - p_) < key.size() + 4 || *p_ != '"' ||
-        std::memcmp(p_ + 1, key.data(), key.size()) != 0 ||
-        std::memcmp(p_ + 1 + key.size(), "\": ", 3) != 0) {
+  // NextField(), when it is `key` and stands there as one program writes it.
+  bool NextFieldIs(Fields& fields, absl::string_view key) {
+    const char* p = p_;
+    if (!fields.is_object) return false;
+    if (!fields.is_first) {
+      if (std::memcmp(p, ", ", 2) != 0) return false;
+      p += 2;
+    }
+    if (end_ - p < static_cast<ptrdiff_t>(key.size() + 4) || *p != '"' ||
+        std::memcmp(p + 1, key.data(), key.size()) != 0 ||
+        std::memcmp(p + 1 + key.size(), "\": ", 3) != 0) {
       return false;
     }
-    p_ += key.size() + 4;
+    fields.key = key;
+    fields.is_first = false;
+    p_ = p + key.size() + 4;
     return true;
   }
 

@@ -47,20 +47,212 @@ PerfRecordKind FindKind(absl::string_view line) {
   return PerfRecordKind::kOther;
 }
 
-}  // namespace
+// Each object's fields in the order in which both programs write them, with
+// what stands before each.
+#define FF_STAGE_FIELDS(X) \
+  X("{", count)            \
+  X(", ", total_ms)        \
+  X(", ", mean_ms) X(", ", std_ms) X(", ", min_ms) X(", ", max_ms)
+#define FF_DIT_FIELDS(X) \
+  X("{", params)         \
+  X(", ", tokens)        \
+  X(", ", batch)         \
+  X(", ", devices)       \
+  X(", ", flops_per_fwd) \
+  X(", ", attn_share)    \
+  X(", ", tflops)        \
+  X(", ", peak_tflops)   \
+  X(", ", mfu)
+#define FF_VAE_FIELDS(X) \
+  X("{", flops_per_call) \
+  X(", ", calls)         \
+  X(", ", tflops)        \
+  X(", ", peak_tflops)   \
+  X(", ", mfu)
+#define FF_THROUGHPUT_FIELDS(X) \
+  X("{", samples_per_s)         \
+  X(", ", samples)              \
+  X(", ", wall_s)               \
+  X(", ", dp)
+#define FF_PRICED_FIELDS(X)  \
+  X(", ", params)            \
+  X(", ", trainable)         \
+  X(", ", tokens)            \
+  X(", ", priced_steps)      \
+  X(", ", priced_s)          \
+  X(", ", flops_coef)        \
+  X(", ", flops_coef_hw)     \
+  X(", ", flops_coef_reason) \
+  X(", ", flops_per_step)    \
+  X(", ", attn_share)        \
+  X(", ", devices)           \
+  X(", ", tflops)            \
+  X(", ", hw_tflops)         \
+  X(", ", peak_tflops)       \
+  X(", ", mfu)               \
+  X(", ", hfu)
+#define FF_REQUEST_FIELDS(X) \
+  X(", ", ts)                \
+  X(", ", rank)              \
+  X(", ", world_size)        \
+  X(", ", req)               \
+  X(", ", warmup)            \
+  X(", ", e2e_s)
+#define FF_WINDOW_FIELDS(X) \
+  X(", ", ts)               \
+  X(", ", rank)             \
+  X(", ", world_size)       \
+  X(", ", step_first)       \
+  X(", ", step_last)        \
+  X(", ", steps)            \
+  X(", ", warmup_excluded)  \
+  X(", ", step_s_p50)       \
+  X(", ", step_s_p95)
 
-// READ(field) reads the key of that name into `target.field`.
-#define FF_READ(target, field)  \
-  if (Is(key, #field)) {        \
-    Read(scan, (target).field); \
-    return;                     \
+// Reads the field into `target` when `key` names it.
+#define FF_READ(before, field) \
+  if (Is(key, #field)) {       \
+    Read(scan, target.field);  \
+    return true;               \
+  }
+// Reads the field when it comes next as json.dumps writes it, else stops
+// guessing. Returns whether there was any.
+#define FF_EXPECT(before, field)                                          \
+  if (!scan.ConsumeExpected(before "\"" #field "\": ")) return has_begun; \
+  has_begun = true;                                                       \
+  Read(scan, target.field);
+
+// ReadField reads the field `key` when it is one of the record's.
+// ReadExpected reads those that come as they are expected: a comparison each,
+// where ReadField takes several. Both leave the rest to the caller.
+#define FF_DEFINE_READERS(Record, FIELDS)                                    \
+  bool ReadField(absl::string_view key, JsonScanner& scan, Record& target) { \
+    FIELDS(FF_READ)                                                          \
+    return false;                                                            \
+  }                                                                          \
+  bool ReadExpected(JsonScanner& scan, Record& target) {                     \
+    bool has_begun = false;                                                  \
+    FIELDS(FF_EXPECT)                                                        \
+    return has_begun;                                                        \
   }
 
+FF_DEFINE_READERS(StageSummary, FF_STAGE_FIELDS)
+FF_DEFINE_READERS(DitThroughput, FF_DIT_FIELDS)
+FF_DEFINE_READERS(VaeThroughput, FF_VAE_FIELDS)
+FF_DEFINE_READERS(WindowThroughput, FF_THROUGHPUT_FIELDS)
+FF_DEFINE_READERS(PricedThroughput, FF_PRICED_FIELDS)
+FF_DEFINE_READERS(RequestRecord, FF_REQUEST_FIELDS)
+FF_DEFINE_READERS(TrainWindowRecord, FF_WINDOW_FIELDS)
+
+#undef FF_DEFINE_READERS
+#undef FF_EXPECT
+#undef FF_READ
+
+// The fields of an object behind those that ReadExpected took.
+JsonScanner::Fields FieldsAfter(bool has_begun, JsonScanner& scan) {
+  if (!has_begun) return scan.EnterObject();
+  JsonScanner::Fields fields;
+  fields.is_object = true;
+  fields.is_first = false;
+  return fields;
+}
+
+// Reads an object without objects in it; returns false when it is null.
+template <typename T>
+bool ReadFlatObject(JsonScanner& scan, T& target) {
+  auto fields = FieldsAfter(ReadExpected(scan, target), scan);
+  while (scan.NextField(fields)) {
+    if (!ReadField(fields.key, scan, target)) scan.SkipValue();
+  }
+  return fields.is_object;
+}
+
+// The same; null leaves it empty.
+template <typename T>
+void ReadOptionalObject(JsonScanner& scan, std::optional<T>& out) {
+  if (!ReadFlatObject(scan, out.emplace())) out.reset();
+}
+
+void ReadThroughput(JsonScanner& scan, std::optional<WindowThroughput>& out) {
+  WindowThroughput& throughput = out.emplace();
+  auto fields = FieldsAfter(ReadExpected(scan, throughput), scan);
+  if (!fields.is_object) return out.reset();
+  PricedThroughput priced;
+  bool is_priced = !fields.is_first && ReadExpected(scan, priced);
+  while (scan.NextField(fields)) {
+    if (ReadField(fields.key, scan, throughput)) continue;
+    is_priced = true;
+    if (!ReadField(fields.key, scan, priced)) scan.SkipValue();
+  }
+  if (is_priced) throughput.priced = std::move(priced);
+}
+
+void ReadPeak(JsonScanner& scan, std::optional<MemoryPeaks>& peaks,
+              int64_t MemoryPeaks::*field) {
+  if (!peaks) peaks.emplace();
+  scan.ReadInt((*peaks).*field);
+}
+
+// What both kinds of records end with.
+template <typename Record>
+bool ReadDeviceField(absl::string_view key, JsonScanner& scan, Record& record) {
+  if (Is(key, "device")) {
+    scan.ReadString(record.device);
+  } else if (Is(key, "peak_alloc_bytes")) {
+    ReadPeak(scan, record.peaks, &MemoryPeaks::alloc_bytes);
+  } else if (Is(key, "peak_reserved_bytes")) {
+    ReadPeak(scan, record.peaks, &MemoryPeaks::reserved_bytes);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+template <typename Record>
+void ReadExpectedDevice(JsonScanner& scan, Record& record) {
+  if (!scan.ConsumeExpected(", \"device\": ")) return;
+  scan.ReadString(record.device);
+  if (!scan.ConsumeExpected(", \"peak_alloc_bytes\": ")) return;
+  ReadPeak(scan, record.peaks, &MemoryPeaks::alloc_bytes);
+  if (!scan.ConsumeExpected(", \"peak_reserved_bytes\": ")) return;
+  ReadPeak(scan, record.peaks, &MemoryPeaks::reserved_bytes);
+}
+
+// Reads the fields of an object of named values into `entries`, which holds
+// `count` of them; behind those stand the last record's, whose names are the
+// guess for what comes.
+template <typename T, typename ReadValue>
+void ReadNamed(JsonScanner& scan,
+               std::vector<std::pair<std::string, T>>& entries, size_t& count,
+               const ReadValue& read) {
+  auto fields = scan.EnterObject();
+  while (true) {
+    const bool is_known = count < entries.size() &&
+                          scan.NextFieldIs(fields, entries[count].first);
+    if (!is_known) {
+      if (!scan.NextField(fields)) return;
+      if (count == entries.size()) entries.emplace_back();
+      entries[count].first.assign(fields.key.data(), fields.key.size());
+    }
+    T& value = entries[count++].second;
+    value = T();
+    read(value);
+  }
+}
+
+}  // namespace
+
 struct PerfRecordParser::State {
-  void Stages(JsonScanner& scan);
-  void Phases(JsonScanner& scan);
-  void RequestField(absl::string_view key, JsonScanner& scan);
-  void WindowField(absl::string_view key, JsonScanner& scan);
+  void ReadStages(JsonScanner& scan) {
+    ReadNamed(scan, request.stages, num_stages,
+              [&scan](StageSummary& stage) { ReadFlatObject(scan, stage); });
+  }
+  void ReadPhases(JsonScanner& scan) {
+    ReadNamed(scan, window.phases_s, num_phases,
+              [&scan](double& seconds) { scan.ReadDouble(seconds); });
+  }
+  void ReadRequest(JsonScanner& scan, JsonScanner::Fields& fields);
+  void ReadWindow(JsonScanner& scan, JsonScanner::Fields& fields);
   void Reset(PerfRecordKind kind);
 
   RequestRecord request;
@@ -84,178 +276,92 @@ void PerfRecordParser::State::Reset(PerfRecordKind kind) {
   }
 }
 
-namespace {
-
-void StageField(absl::string_view key, JsonScanner& scan, StageSummary& stage) {
-  FF_READ(stage, count);
-  FF_READ(stage, total_ms);
-  FF_READ(stage, mean_ms);
-  FF_READ(stage, std_ms);
-  FF_READ(stage, min_ms);
-  FF_READ(stage, max_ms);
-  scan.SkipValue();
-}
-
-void DitField(absl::string_view key, JsonScanner& scan, DitThroughput& dit) {
-  FF_READ(dit, params);
-  FF_READ(dit, tokens);
-  FF_READ(dit, batch);
-  FF_READ(dit, devices);
-  FF_READ(dit, flops_per_fwd);
-  FF_READ(dit, attn_share);
-  FF_READ(dit, tflops);
-  FF_READ(dit, peak_tflops);
-  FF_READ(dit, mfu);
-  scan.SkipValue();
-}
-
-void VaeField(absl::string_view key, JsonScanner& scan, VaeThroughput& vae) {
-  FF_READ(vae, flops_per_call);
-  FF_READ(vae, calls);
-  FF_READ(vae, tflops);
-  FF_READ(vae, peak_tflops);
-  FF_READ(vae, mfu);
-  scan.SkipValue();
-}
-
-void PricedField(absl::string_view key, JsonScanner& scan,
-                 WindowThroughput::Priced& priced) {
-  FF_READ(priced, params);
-  FF_READ(priced, trainable);
-  FF_READ(priced, tokens);
-  FF_READ(priced, priced_steps);
-  FF_READ(priced, priced_s);
-  FF_READ(priced, flops_coef);
-  FF_READ(priced, flops_coef_hw);
-  FF_READ(priced, flops_coef_reason);
-  FF_READ(priced, flops_per_step);
-  FF_READ(priced, attn_share);
-  FF_READ(priced, devices);
-  FF_READ(priced, tflops);
-  FF_READ(priced, hw_tflops);
-  FF_READ(priced, peak_tflops);
-  FF_READ(priced, mfu);
-  FF_READ(priced, hfu);
-  scan.SkipValue();
-}
-
-void ThroughputField(absl::string_view key, JsonScanner& scan,
-                     WindowThroughput& throughput) {
-  FF_READ(throughput, samples_per_s);
-  FF_READ(throughput, samples);
-  FF_READ(throughput, wall_s);
-  FF_READ(throughput, dp);
-  if (!throughput.priced) throughput.priced.emplace();
-  PricedField(key, scan, *throughput.priced);
-}
-
-// Reads an object into `out`; null leaves it empty.
-template <typename T, typename Field>
-void ReadObject(JsonScanner& scan, std::optional<T>& out, const Field& field) {
-  auto fields = scan.EnterObject();
-  if (!fields.is_object) return;
-  out.emplace();
-  while (scan.NextField(fields)) field(fields.key, scan, *out);
-}
-
-bool ReadPeaks(absl::string_view key, JsonScanner& scan,
-               std::optional<MemoryPeaks>& peaks) {
-  const bool is_alloc = key == "peak_alloc_bytes";
-  if (!is_alloc && key != "peak_reserved_bytes") return false;
-  if (!peaks) peaks.emplace();
-  Read(scan, is_alloc ? peaks->alloc_bytes : peaks->reserved_bytes);
-  return true;
-}
-
-}  // namespace
-
-void PerfRecordParser::State::Stages(JsonScanner& scan) {
-  for (auto stages = scan.EnterObject(); scan.NextField(stages);) {
-    if (num_stages == request.stages.size()) request.stages.emplace_back();
-    auto& [name, summary] = request.stages[num_stages++];
-    name.assign(stages.key.data(), stages.key.size());
-    summary = StageSummary();
-    for (auto fields = scan.EnterObject(); scan.NextField(fields);) {
-      StageField(fields.key, scan, summary);
+void PerfRecordParser::State::ReadRequest(JsonScanner& scan,
+                                          JsonScanner::Fields& fields) {
+  if (!fields.is_first && ReadExpected(scan, request)) {
+    if (scan.ConsumeExpected(", \"stages\": ")) ReadStages(scan);
+    if (scan.ConsumeExpected(", \"dit\": ")) {
+      ReadOptionalObject(scan, request.dit);
+    }
+    ReadExpectedDevice(scan, request);
+  }
+  while (scan.NextField(fields)) {
+    const absl::string_view key = fields.key;
+    if (ReadField(key, scan, request)) continue;
+    if (Is(key, "stages")) {
+      ReadStages(scan);
+    } else if (Is(key, "dit")) {
+      ReadOptionalObject(scan, request.dit);
+    } else if (Is(key, "vae")) {
+      ReadOptionalObject(scan, request.vae);
+    } else if (!ReadDeviceField(key, scan, request)) {
+      scan.SkipValue();
     }
   }
 }
 
-void PerfRecordParser::State::Phases(JsonScanner& scan) {
-  for (auto phases = scan.EnterObject(); scan.NextField(phases);) {
-    if (num_phases == window.phases_s.size()) window.phases_s.emplace_back();
-    auto& [name, seconds] = window.phases_s[num_phases++];
-    name.assign(phases.key.data(), phases.key.size());
-    seconds = 0;
-    scan.ReadDouble(seconds);
+void PerfRecordParser::State::ReadWindow(JsonScanner& scan,
+                                         JsonScanner::Fields& fields) {
+  if (!fields.is_first && ReadExpected(scan, window)) {
+    if (scan.ConsumeExpected(", \"phases_s\": ")) ReadPhases(scan);
+    if (scan.ConsumeExpected(", \"micro_steps\": ")) {
+      scan.ReadDouble(window.micro_steps);
+    }
+    if (scan.ConsumeExpected(", \"overrun_s\": ")) {
+      scan.ReadDouble(window.overrun_s);
+    }
+    ReadExpectedDevice(scan, window);
+    if (scan.ConsumeExpected(", \"throughput\": ")) {
+      ReadThroughput(scan, window.throughput);
+    }
+  }
+  while (scan.NextField(fields)) {
+    const absl::string_view key = fields.key;
+    if (ReadField(key, scan, window)) continue;
+    if (Is(key, "phases_s")) {
+      ReadPhases(scan);
+    } else if (Is(key, "micro_steps")) {
+      scan.ReadDouble(window.micro_steps);
+    } else if (Is(key, "overrun_s")) {
+      scan.ReadDouble(window.overrun_s);
+    } else if (Is(key, "throughput")) {
+      ReadThroughput(scan, window.throughput);
+    } else if (Is(key, "eta_s")) {
+      scan.ReadDouble(window.eta_s);
+    } else if (!ReadDeviceField(key, scan, window)) {
+      scan.SkipValue();
+    }
   }
 }
-
-void PerfRecordParser::State::RequestField(absl::string_view key,
-                                           JsonScanner& scan) {
-  FF_READ(request, ts);
-  FF_READ(request, rank);
-  FF_READ(request, world_size);
-  FF_READ(request, req);
-  FF_READ(request, warmup);
-  FF_READ(request, e2e_s);
-  if (key == "stages") return Stages(scan);
-  if (key == "dit") return ReadObject(scan, request.dit, DitField);
-  if (key == "vae") return ReadObject(scan, request.vae, VaeField);
-  FF_READ(request, device);
-  if (ReadPeaks(key, scan, request.peaks)) return;
-  scan.SkipValue();
-}
-
-void PerfRecordParser::State::WindowField(absl::string_view key,
-                                          JsonScanner& scan) {
-  FF_READ(window, ts);
-  FF_READ(window, rank);
-  FF_READ(window, world_size);
-  FF_READ(window, step_first);
-  FF_READ(window, step_last);
-  FF_READ(window, steps);
-  FF_READ(window, warmup_excluded);
-  FF_READ(window, step_s_p50);
-  FF_READ(window, step_s_p95);
-  if (key == "phases_s") return Phases(scan);
-  FF_READ(window, micro_steps);
-  FF_READ(window, overrun_s);
-  FF_READ(window, device);
-  if (ReadPeaks(key, scan, window.peaks)) return;
-  if (key == "throughput") {
-    return ReadObject(scan, window.throughput, ThroughputField);
-  }
-  FF_READ(window, eta_s);
-  scan.SkipValue();
-}
-
-#undef FF_READ
 
 PerfRecordParser::PerfRecordParser() : state_(std::make_unique<State>()) {}
 PerfRecordParser::~PerfRecordParser() = default;
 
 absl::StatusOr<PerfRecordKind> PerfRecordParser::Parse(absl::string_view line) {
   State& s = *state_;
-  std::optional<PerfRecordKind> kind;
   JsonScanner scan(line);
-  auto fields = scan.EnterObject();
+  // Both programs write the kind first; whoever does not pays for a search.
+  bool has_begun = true;
+  PerfRecordKind kind;
+  if (scan.ConsumeExpected("{\"kind\": \"request\"")) {
+    kind = PerfRecordKind::kRequest;
+  } else if (scan.ConsumeExpected("{\"kind\": \"train_window\"")) {
+    kind = PerfRecordKind::kTrainWindow;
+  } else {
+    has_begun = false;
+    kind = FindKind(line);
+  }
+  auto fields = FieldsAfter(has_begun, scan);
   if (scan.ok() && !fields.is_object) {
     return absl::InvalidArgumentError("expected an object");
   }
-  while (scan.NextField(fields)) {
-    if (!kind) {
-      // Both programs write it first; whoever does not pays for a search.
-      kind = FindKind(line);
-      s.Reset(*kind);
-    }
-    if (*kind == PerfRecordKind::kRequest) {
-      s.RequestField(fields.key, scan);
-    } else if (*kind == PerfRecordKind::kTrainWindow) {
-      s.WindowField(fields.key, scan);
-    } else {
-      scan.SkipValue();
-    }
+  s.Reset(kind);
+  if (kind == PerfRecordKind::kRequest) {
+    s.ReadRequest(scan, fields);
+  } else if (kind == PerfRecordKind::kTrainWindow) {
+    s.ReadWindow(scan, fields);
+  } else {
+    while (scan.NextField(fields)) scan.SkipValue();
   }
   scan.ExpectEnd();
   if (!scan.ok()) {
@@ -266,7 +372,7 @@ absl::StatusOr<PerfRecordKind> PerfRecordParser::Parse(absl::string_view line) {
   if (kind == PerfRecordKind::kTrainWindow) {
     s.window.phases_s.resize(s.num_phases);
   }
-  return kind.value_or(PerfRecordKind::kOther);
+  return kind;
 }
 
 const RequestRecord& PerfRecordParser::request() const {

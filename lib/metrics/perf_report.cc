@@ -81,13 +81,15 @@ Distribution DescribeValues(std::vector<double> values) {
   Distribution d;
   d.count = static_cast<int64_t>(values.size());
   if (values.empty()) return d;
-  std::sort(values.begin(), values.end());
   d.mean = ExactSum(values) / static_cast<double>(values.size());
-  d.min = values.front();
-  d.p50 = PercentileOfSorted(values, 50);
-  d.p95 = PercentileOfSorted(values, 95);
-  d.p99 = PercentileOfSorted(values, 99);
-  d.max = values.back();
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  d.min = *min;
+  d.max = *max;
+  const std::vector<double> percentiles =
+      Percentiles(absl::MakeSpan(values), {50, 95, 99});
+  d.p50 = percentiles[0];
+  d.p95 = percentiles[1];
+  d.p99 = percentiles[2];
   return d;
 }
 
