@@ -83,7 +83,8 @@ ReportOptions Options() {
   return {.include_warmup = absl::GetFlag(FLAGS_include_warmup),
           .skip = absl::GetFlag(FLAGS_skip),
           .straggler_ratio = absl::GetFlag(FLAGS_straggler),
-          .keep_requests = !absl::GetFlag(FLAGS_html).empty()};
+          .keep_records = !absl::GetFlag(FLAGS_html).empty(),
+          .keep_samples = absl::GetFlag(FLAGS_diff)};
 }
 
 absl::StatusOr<JsonlReader> OpenInput(const std::string& path) {

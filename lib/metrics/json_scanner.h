@@ -77,15 +77,16 @@ class JsonScanner {
     return ok();
   }
 
-  // Takes `text` when it stands next, white space and all. For readers that
-  // guess what comes as one program writes it: a hit is one comparison, after a
-  // miss the methods above go on from where it would have stood. `text` holds
-  // no control character.
+  // Takes `text` when it stands next, white space and all, and white space
+  // behind it. For readers that guess what comes as one program writes it: a
+  // hit is one comparison, after a miss the methods above go on from where it
+  // would have stood. `text` holds no control character.
   template <size_t kSize>
   bool ConsumeExpected(const char (&text)[kSize]) {
     static_assert(kSize - 1 <= kNumberPadding);
     if (std::memcmp(p_, text, kSize - 1) != 0) return false;
     p_ += kSize - 1;
+    SkipSpace();
     return true;
   }
   // NextField(), when it is `key` and stands there as one program writes it.
@@ -104,6 +105,7 @@ class JsonScanner {
     fields.key = key;
     fields.is_first = false;
     p_ = p + key.size() + 4;
+    SkipSpace();
     return true;
   }
 
@@ -236,7 +238,8 @@ class JsonScanner {
           absl::string_view("Infinity"), absl::string_view("-Infinity")}) {
       if (ConsumeWord(token)) return false;
     }
-    return SkipNumberOutOfRange() || Fail("expected a number");
+    if (!SkipNumberOutOfRange()) Fail("expected a number");
+    return false;
   }
   void SkipValue(int depth);
 

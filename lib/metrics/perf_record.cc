@@ -309,14 +309,17 @@ std::optional<std::string> FormatRequestSummary(
 }
 
 std::optional<std::string> FormatTrainSummary(absl::string_view tag,
-                                              int64_t steps, double p50_s,
-                                              double p95_s, double total_s,
-                                              bool is_estimate) {
+                                              int64_t steps, StepPercentile p50,
+                                              StepPercentile p95,
+                                              double total_s) {
   if (steps == 0) return std::nullopt;
-  const char* const about = is_estimate ? "~" : "";
+  const auto about = [](const StepPercentile& percentile) {
+    return percentile.is_estimate ? "~" : "";
+  };
   return absl::StrFormat(
       "%s === %d steps | p50 %s%.2fs/step p95 %s%.2fs | %.2fh in-loop ===", tag,
-      steps, about, p50_s, about, p95_s, total_s / 3600.0);
+      steps, about(p50), p50.seconds, about(p95), p95.seconds,
+      total_s / 3600.0);
 }
 
 }  // namespace firstframe

@@ -138,12 +138,16 @@ struct RequestSummaryInput {
 std::optional<std::string> FormatRequestSummary(
     absl::string_view tag, const RequestSummaryInput& input);
 
-// `step_s` of measured steps. `is_estimate` marks percentiles that were put
-// together from windows ("p50 ~0.13s").
+// Of the times of single steps. An estimate, put together from windows, is
+// marked ("p50 ~0.13s").
+struct StepPercentile {
+  double seconds = 0;
+  bool is_estimate = false;
+};
 std::optional<std::string> FormatTrainSummary(absl::string_view tag,
-                                              int64_t steps, double p50_s,
-                                              double p95_s, double total_s,
-                                              bool is_estimate);
+                                              int64_t steps, StepPercentile p50,
+                                              StepPercentile p95,
+                                              double total_s);
 
 }  // namespace firstframe
 

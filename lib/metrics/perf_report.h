@@ -9,8 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "lib/metrics/change_point.h"
 #include "lib/metrics/perf_record.h"
+#include "lib/metrics/perf_totals.h"
+#include "lib/metrics/training_totals.h"
 
 namespace firstframe {
 
@@ -34,13 +37,15 @@ struct ReportOptions {
   // A rank whose median is over this multiple of the median of all ranks'
   // medians is a straggler.
   double straggler_ratio = 1.05;
-  bool keep_requests = false;  // for requests()
+  bool keep_records = false;  // for requests() and windows()
+  bool keep_samples = false;  // for Samples()
 };
 
 // Accumulates records; figures are asked for at any time. Thread-compatible.
 class PerfReport {
  public:
-  explicit PerfReport(ReportOptions options) : options_(options) {}
+  explicit PerfReport(ReportOptions options)
+      : options_(options), training_(options.keep_samples) {}
 
   void Add(const RequestRecord& record);
   void Add(const TrainWindowRecord& record);
@@ -53,22 +58,6 @@ class PerfReport {
     double share = 0;      // of the requests' end-to-end time
     Distribution call_ms;  // of the requests' means; min and max of all calls
   };
-  // Sums over sums; peaks weighted by time.
-  struct Rate {
-    double flops = 0;
-    double seconds = 0;
-    double attn_share = 0;
-    std::optional<double> tflops;
-    std::optional<double> mfu;
-    std::optional<double> hfu;
-  };
-  struct Rank {
-    int64_t rank = 0;
-    int64_t count = 0;  // requests or steps
-    double p50_s = 0;
-    double ratio = 1;  // to the median of all ranks
-    bool is_straggler = false;
-  };
   struct Requests {
     int64_t total = 0;
     int64_t warmup = 0;
@@ -77,34 +66,18 @@ class PerfReport {
     double total_s = 0;
     std::optional<double> per_hour;  // of one rank's time, as the original has
     std::vector<Stage> stages;       // by name
-    Rate dit;
-    Rate vae;
+    PerfRate dit;
+    PerfRate vae;
     std::optional<MemoryPeaks> peaks;  // largest
-    std::vector<Rank> ranks;
+    std::vector<PerfRank> ranks;
     std::vector<ChangePoint> changes;  // over requests in order, rank 0 first
   };
-  struct Training {
-    int64_t windows = 0;
-    int64_t steps = 0;
-    int64_t warmup = 0;
-    double total_s = 0;
-    // Put together from windows: an estimate unless all windows agree.
-    double step_s_p50 = 0;
-    double step_s_p95 = 0;
-    bool is_estimate = false;
-    std::vector<std::pair<std::string, double>> phases_s;  // mean a step
-    double samples_per_s = 0;  // of all ranks that hold their own samples
-    Rate dit;
-    std::optional<MemoryPeaks> peaks;
-    std::vector<Rank> ranks;
-    std::vector<ChangePoint> changes;  // of step_s_p50 over rank 0's windows
-    std::optional<double> eta_s;       // of the last window
-  };
-
   bool has_requests() const { return num_requests_ > 0; }
-  bool has_training() const { return !windows_.empty(); }
+  bool has_training() const { return !training_.empty(); }
   Requests SummarizeRequests() const;
-  Training SummarizeTraining() const;
+  TrainingSummary SummarizeTraining() const {
+    return training_.Summarize(options_.straggler_ratio);
+  }
 
   // The summary lines a process would have written at exit, rank by rank.
   std::vector<std::string> SummaryLines() const;
@@ -113,10 +86,13 @@ class PerfReport {
   // (ms/request)", "step_s_p50", "peak_alloc_bytes", ... Larger is worse.
   std::map<std::string, std::vector<double>> Samples() const;
 
-  // For plots: the first kMaxKept measured requests if they are kept, and all
-  // windows.
+  // For plots, if they are kept: the first kMaxKept of each, of requests only
+  // the measured ones.
+  static constexpr size_t kMaxKept = 100000;
   const std::vector<RequestRecord>& requests() const { return kept_requests_; }
-  const std::vector<TrainWindowRecord>& windows() const { return windows_; }
+  const std::vector<TrainWindowRecord>& windows() const {
+    return kept_windows_;
+  }
 
  private:
   struct RankRequests {
@@ -127,40 +103,41 @@ class PerfReport {
     int64_t transformer_calls = 0;
   };
   struct StageValues {
+    explicit StageValues(absl::string_view stage);
+
+    std::string name;
+    bool is_transformer = false;
+    bool is_vae = false;
     int64_t calls = 0;
     double total_ms = 0;
     double min_ms = 0;
     double max_ms = 0;
     std::vector<double> mean_ms;     // a request
-    std::vector<double> request_ms;  // total a request
+    std::vector<double> request_ms;  // total a request; if samples are kept
   };
-  struct RateSum {
-    double flops = 0;
-    double seconds = 0;
-    double attention_flops = 0;
-    double hardware_flops = 0;
-    double peak_flops = 0;    // of all devices over the same seconds
-    double peaked_flops = 0;  // flops of records with a peak
-    double peaked_hardware = 0;
-    Rate Finish() const;
+  // What the components did in one request.
+  struct Busy {
+    double transformer_s = 0;
+    int64_t transformer_calls = 0;
+    double vae_s = 0;
   };
 
-  std::vector<Rank> RankTable(
-      const std::map<int64_t, std::vector<double>>& values,
-      const std::map<int64_t, int64_t>& counts) const;
+  StageValues& FindStage(size_t expected, absl::string_view name);
+  Busy AddStages(const RequestRecord& record);
+  void AddRates(const RequestRecord& record, const Busy& busy);
 
   const ReportOptions options_;
   int64_t num_requests_ = 0;
   int64_t num_skipped_ = 0;
   std::map<int64_t, RankRequests> ranks_;
-  std::map<std::string, StageValues> stages_;
+  std::vector<StageValues> stages_;  // first seen first
   RateSum dit_;
   RateSum vae_;
   std::optional<MemoryPeaks> request_peaks_;
   std::vector<double> request_alloc_bytes_;
-  static constexpr size_t kMaxKept = 100000;
+  TrainingTotals training_;
   std::vector<RequestRecord> kept_requests_;
-  std::vector<TrainWindowRecord> windows_;
+  std::vector<TrainWindowRecord> kept_windows_;
 };
 
 }  // namespace firstframe

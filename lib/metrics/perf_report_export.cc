@@ -122,12 +122,12 @@ void ExposeRequests(const PerfReport::Requests& requests, Exposition& out) {
   }
 }
 
-void ExposeTraining(const PerfReport::Training& training, Exposition& out) {
+void ExposeTraining(const TrainingSummary& training, Exposition& out) {
   out.Add("videox_perf_steps_total", "counter", "Measured training steps.", "",
           static_cast<double>(training.steps));
   for (const auto& [quantile, value] :
-       {std::pair<const char*, double>{"0.5", training.step_s_p50},
-        {"0.95", training.step_s_p95}}) {
+       {std::pair<const char*, double>{"0.5", training.step.p50.value_s},
+        {"0.95", training.step.p95.value_s}}) {
     out.Add("videox_perf_step_seconds", "summary",
             "Time of training steps, pooled from windows.",
             Label("quantile", quantile), value);

@@ -115,9 +115,9 @@ TEST(CompareMedians, IntervalsCoverTheTrueRatio) {
 }
 
 TEST(ComparePerf, FlagsWhatIsWorseForSure) {
-  PerfReport left(ReportOptions{});
-  PerfReport slower(ReportOptions{});
-  PerfReport noisy(ReportOptions{});
+  PerfReport left(ReportOptions{.keep_samples = true});
+  PerfReport slower(ReportOptions{.keep_samples = true});
+  PerfReport noisy(ReportOptions{.keep_samples = true});
   for (int i = 0; i < 20; ++i) {
     left.Add(Request(0, 1.0 + 0.001 * i));
     slower.Add(Request(0, 1.1 + 0.001 * i));

@@ -1,6 +1,8 @@
 #include "lib/metrics/perf_report_text.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -27,7 +29,7 @@ void WriteInputs(const PerfInputs& inputs, std::ostream& out) {
   out << '\n';
 }
 
-void WriteRate(absl::string_view what, const PerfReport::Rate& rate,
+void WriteRate(absl::string_view what, const PerfRate& rate,
                std::ostream& out) {
   if (!rate.tflops || rate.flops == 0) return;
   out << absl::StrFormat("  %-12s %.3g TFLOPS", what, *rate.tflops);
@@ -48,10 +50,10 @@ void WriteRate(absl::string_view what, const PerfReport::Rate& rate,
   out << '\n';
 }
 
-void WriteRanks(const std::vector<PerfReport::Rank>& ranks, std::ostream& out) {
+void WriteRanks(const std::vector<PerfRank>& ranks, std::ostream& out) {
   if (ranks.size() < 2) return;
   out << "  rank     count      p50_s  of median\n";
-  for (const PerfReport::Rank& rank : ranks) {
+  for (const PerfRank& rank : ranks) {
     out << absl::StrFormat("  %4d %9d %10.4f %9.1f%%%s\n", rank.rank,
                            rank.count, rank.p50_s, rank.ratio * 100,
                            rank.is_straggler ? "  straggler" : "");
@@ -112,18 +114,30 @@ void WriteRequests(const PerfReport::Requests& requests, std::ostream& out) {
   }
 }
 
-void WriteTraining(const PerfReport::Training& training, std::ostream& out) {
+// Records hold windows, not steps: what they leave open is said.
+std::string StepText(const PooledPercentile& percentile) {
+  if (percentile.low_s == percentile.high_s) {
+    return absl::StrFormat("%.3f s", percentile.value_s);
+  }
+  if (std::isinf(percentile.high_s)) {
+    return absl::StrFormat("~%.3f s (pooled from windows)", percentile.value_s);
+  }
+  return absl::StrFormat("~%.3f s (windows allow %.3f to %.3f)",
+                         percentile.value_s, percentile.low_s,
+                         percentile.high_s);
+}
+
+void WriteTraining(const TrainingSummary& training, std::ostream& out) {
   out << absl::StrFormat("training       %d steps in %d windows",
                          training.steps, training.windows);
   if (training.warmup > 0) {
     out << absl::StrFormat(", %d warm-up excluded", training.warmup);
   }
   out << '\n';
-  const char* const about = training.is_estimate ? "~" : "";
-  out << absl::StrFormat("  %-12s p50 %s%.3f s, p95 %s%.3f s", "step", about,
-                         training.step_s_p50, about, training.step_s_p95);
-  if (training.is_estimate) out << " (~ pooled from windows)";
-  out << absl::StrFormat("\n  %-12s %.3f samples/s, all data-parallel ranks\n",
+  out << absl::StrFormat("  %-12s p50 %s, p95 %s\n", "step",
+                         StepText(training.step.p50),
+                         StepText(training.step.p95));
+  out << absl::StrFormat("  %-12s %.3f samples/s, all data-parallel ranks\n",
                          "throughput", training.samples_per_s);
   WriteRate("transformer", training.dit, out);
   WritePeaks(training.peaks, out);
@@ -155,7 +169,7 @@ void JsonDistribution(const Distribution& d, JsonWriter& json) {
   json.EndObject();
 }
 
-void JsonRate(const PerfReport::Rate& rate, JsonWriter& json) {
+void JsonRate(const PerfRate& rate, JsonWriter& json) {
   json.BeginObject();
   json.Key("flops").Double(rate.flops);
   json.Key("time_s").Double(rate.seconds);
@@ -174,9 +188,9 @@ void JsonPeaks(const std::optional<MemoryPeaks>& peaks, JsonWriter& json) {
   peaks ? json.Int(peaks->reserved_bytes) : json.Null();
 }
 
-void JsonRanks(const std::vector<PerfReport::Rank>& ranks, JsonWriter& json) {
+void JsonRanks(const std::vector<PerfRank>& ranks, JsonWriter& json) {
   json.Key("ranks").BeginArray();
-  for (const PerfReport::Rank& rank : ranks) {
+  for (const PerfRank& rank : ranks) {
     json.BeginObject();
     json.Key("rank").Int(rank.rank);
     json.Key("count").Int(rank.count);
@@ -231,15 +245,23 @@ void JsonRequests(const PerfReport::Requests& requests, JsonWriter& json) {
   json.EndObject();
 }
 
-void JsonTraining(const PerfReport::Training& training, JsonWriter& json) {
+void JsonStep(const std::string& key, const PooledPercentile& percentile,
+              JsonWriter& json) {
+  json.Key(key).Double(percentile.value_s);
+  json.Key(key + "_low").Double(percentile.low_s);
+  json.Key(key + "_high").Double(percentile.high_s);
+}
+
+void JsonTraining(const TrainingSummary& training, JsonWriter& json) {
   json.BeginObject();
   json.Key("windows").Int(training.windows);
   json.Key("steps").Int(training.steps);
   json.Key("warmup").Int(training.warmup);
   json.Key("total_s").Double(training.total_s);
-  json.Key("step_s_p50").Double(training.step_s_p50);
-  json.Key("step_s_p95").Double(training.step_s_p95);
-  json.Key("step_s_is_estimate").Bool(training.is_estimate);
+  JsonStep("step_s_p50", training.step.p50, json);
+  JsonStep("step_s_p95", training.step.p95, json);
+  json.Key("step_s_is_estimate")
+      .Bool(training.step.p50.is_estimate() || training.step.p95.is_estimate());
   json.Key("phases_s").BeginObject();
   for (const auto& [name, seconds] : training.phases_s) {
     json.Key(name).Double(seconds);

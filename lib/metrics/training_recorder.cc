@@ -184,9 +184,8 @@ void TrainingRecorder::Finish() {
   std::sort(measured_step_s_.begin(), measured_step_s_.end());
   const auto line = FormatTrainSummary(
       sink_.settings().Tag(), static_cast<int64_t>(measured_step_s_.size()),
-      PercentileOfSorted(measured_step_s_, 50),
-      PercentileOfSorted(measured_step_s_, 95), ExactSum(measured_step_s_),
-      /*is_estimate=*/false);
+      {PercentileOfSorted(measured_step_s_, 50)},
+      {PercentileOfSorted(measured_step_s_, 95)}, ExactSum(measured_step_s_));
   if (line) sink_.Log(*line);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <random>
 #include <utility>
 
 #include "lib/base/percentile.h"
@@ -17,7 +18,7 @@ constexpr int64_t kMaxWindowSteps = 100000;
 // Bounds cost several passes over all steps; of more windows than that there
 // are none.
 constexpr size_t kMaxBoundedWindows = 4096;
-// Points of the estimate; windows share them by their steps.
+// Steps that an estimate is made of, about; of more, windows are drawn.
 constexpr double kMaxPoints = 1e6;
 
 int64_t CountOf(const WindowSteps& window) {
@@ -120,9 +121,9 @@ void Append(const std::vector<double>& from, std::vector<double>& to) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-// `points` of the straight line through both percentiles.
-void AppendLine(const WindowSteps& window, int64_t points,
-                std::vector<double>& times) {
+// The window's steps on the straight line through both percentiles.
+void AppendLine(const WindowSteps& window, std::vector<double>& times) {
+  const int64_t points = CountOf(window);
   const double slope = (window.p95_s - window.p50_s) / 0.45;
   for (int64_t i = 0; i < points; ++i) {
     const double quantile =
@@ -183,16 +184,19 @@ PooledSteps PoolSteps(absl::Span<const WindowSteps> windows) {
     total += static_cast<double>(CountOf(window));
   }
   if (total == 0) return pooled;
-  const double scale = std::min(1.0, kMaxPoints / total);
+  const bool draws = total > kMaxPoints;
+  std::minstd_rand random;  // the same windows each time
+  std::bernoulli_distribution is_drawn(std::min(1.0, kMaxPoints / total));
   std::vector<double> times;
   for (const WindowSteps& window : windows) {
-    const double points =
-        std::ceil(static_cast<double>(CountOf(window)) * scale);
-    AppendLine(window, static_cast<int64_t>(points), times);
+    if (!draws || is_drawn(random)) AppendLine(window, times);
+  }
+  if (times.empty()) {  // none was drawn: there are few
+    for (const WindowSteps& window : windows) AppendLine(window, times);
   }
   const std::vector<double> estimates =
       Percentiles(absl::MakeSpan(times), {50, 95});
-  if (windows.size() <= kMaxBoundedWindows && scale == 1) {
+  if (windows.size() <= kMaxBoundedWindows && !draws) {
     SetBounds(windows, pooled);
   } else {
     pooled.p50.high_s = pooled.p95.high_s = kInfinity;
