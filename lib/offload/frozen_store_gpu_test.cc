@@ -9,6 +9,8 @@
 #include "lib/cuda/device.h"
 #include "lib/cuda/memory.h"
 #include "lib/cuda/stream.h"
+#include "lib/host/process.h"
+#include "lib/load/tensor_hash.h"
 #include "lib/offload/frozen_store.h"
 #include "lib/offload/layerwise_store.h"
 #include "lib/offload/module_hash.h"
@@ -127,6 +129,61 @@ TEST_F(FrozenStoreGpuTest, DestroyedWithWorkInFlight) {
   }
   EXPECT_EQ(module_->tensors()[0].device, 0);
   ExpectIntact(*module_);
+}
+
+// The device memory that was let go must last as long as the work that uses it,
+// and not longer.
+TEST_F(FrozenStoreGpuTest, DestroyedAfterUnloadWithWorkInFlight) {
+  ASSERT_OK_AND_ASSIGN(const cuda::Stream compute, cuda::Stream::Create());
+  ASSERT_OK_AND_ASSIGN(
+      const cuda::DeviceBuffer scratch,
+      cuda::DeviceBuffer::Allocate(module_->tensors()[0].size_bytes));
+  ASSERT_THAT(runtime_.SynchronizeDevice(), IsOk());
+  const int64_t free_before = runtime_.GetMemoryInfo()->free_bytes;
+  const OffloadTensor& first = module_->tensors()[0];
+  {
+    ASSERT_OK_AND_ASSIGN(auto store,
+                         FrozenStore::Create(module_.get(), &runtime_));
+    ASSERT_THAT(store->Load(0, compute.handle()), IsOk());
+    for (int i = 0; i < 2000; ++i) {
+      ASSERT_THAT(
+          compute.CopyAsync(scratch.data(), first.data, first.size_bytes),
+          IsOk());
+    }
+    ASSERT_THAT(store->Unload(compute.handle()), IsOk());
+    ASSERT_OK_AND_ASSIGN(const bool is_idle, compute.IsIdle());
+    EXPECT_FALSE(is_idle) << "Unload waited for the work";
+  }
+  ASSERT_THAT(compute.Synchronize(), IsOk());
+  ExpectIntact(*module_);
+  std::vector<std::byte> copy(first.size_bytes);
+  ASSERT_THAT(compute.CopyAsync(copy.data(), scratch.data(), copy.size()),
+              IsOk());
+  ASSERT_THAT(compute.Synchronize(), IsOk());
+  EXPECT_EQ(HashTensor(copy), truth_[0]);
+  ASSERT_THAT(runtime_.SynchronizeDevice(), IsOk());
+  EXPECT_EQ(runtime_.GetMemoryInfo()->free_bytes, free_before);
+}
+
+TEST_F(FrozenStoreGpuTest, NoMemoryGrowsOverAThousandCycles) {
+  auto small = MakeSyntheticModule(16 * kMiB, 2 * kMiB);
+  ASSERT_THAT(small, IsOk());
+  ASSERT_OK_AND_ASSIGN(auto store,
+                       FrozenStore::Create(small->get(), &runtime_));
+  int64_t resident = 0;
+  int64_t free_bytes = 0;
+  for (int cycle = 0; cycle < 1000; ++cycle) {
+    ASSERT_THAT(store->Load(0), IsOk());
+    ASSERT_THAT(store->Unload(), IsOk());
+    ASSERT_THAT(store->Wait(), IsOk());
+    if (cycle == 10) {
+      resident = ReadResidentBytes();
+      free_bytes = runtime_.GetMemoryInfo()->free_bytes;
+    }
+  }
+  // A leak of one page a cycle would be twice this.
+  EXPECT_LT(ReadResidentBytes(), resident + int64_t{2} * kMiB);
+  EXPECT_EQ(runtime_.GetMemoryInfo()->free_bytes, free_bytes);
 }
 
 TEST_F(FrozenStoreGpuTest, ThePageCacheIsTheHostCopy) {
