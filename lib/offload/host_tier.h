@@ -29,7 +29,7 @@ struct HostTier {
   uint64_t pinned_bytes = 0;
   uint64_t pageable_bytes = 0;
   uint64_t mapped_bytes = 0;  // of files, pinned in place; no memory was added
-  int64_t populate_ns = 0;    // of the arena
+  int64_t populate_ns = 0;    // touching its pages
   int64_t fill_ns = 0;        // copying or reading into it
   int64_t pin_ns = 0;
   uint64_t d2h_bytes = 0;  // copied back once, from tensors on a device
