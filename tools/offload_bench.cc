@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "lib/base/byte_size.h"
 #include "lib/base/status_macros.h"
 #include "lib/cli/input.h"
@@ -36,7 +37,14 @@ ABSL_FLAG(
     std::string, pin_budget, "",
     "{SIZE} Never pin more than this: 2GiB, 0. Nor, set or not, more than "
     "the cgroup, the machine and RLIMIT_MEMLOCK leave.");
-ABSL_FLAG(int, chunk_mib, 256, "Size of one device allocation, MiB.");
+ABSL_FLAG(
+    int, first_chunk_mib, 32,
+    "Size of the first device allocation, MiB; each later one is twice as "
+    "large.");
+ABSL_FLAG(int, chunk_mib, 1024, "Size of the largest, MiB.");
+ABSL_FLAG(int, rest_ms, 0,
+          "Rest after each cycle, ms. After an unload the driver clears device "
+          "memory; a load that follows at once waits for that.");
 ABSL_FLAG(int, threads, 8, "Threads that populate and fill the host copy.");
 ABSL_FLAG(bool, guard, false,
           "Before each unload, prove on the device that no tensor changed.");
@@ -61,9 +69,11 @@ cli::Tool Describe() {
       "ring of two; roundtrip is what module.to(\"cpu\") and .to(\"cuda\") do. "
       "Without a device every way is the identity: nothing moves.";
   tool.formats = {cli::Format::kText, cli::Format::kJson};
-  tool.groups = {{"What to move", {"model_path", "bytes"}},
-                 {"How", {"strategy", "cycles", "device", "guard", "verify"}},
-                 {"Memory", {"pin", "pin_budget", "chunk_mib", "threads"}}};
+  tool.groups = {
+      {"What to move", {"model_path", "bytes"}},
+      {"How", {"strategy", "cycles", "rest_ms", "device", "guard", "verify"}},
+      {"Memory",
+       {"pin", "pin_budget", "first_chunk_mib", "chunk_mib", "threads"}}};
   tool.exits = {{cli::Exit::kOk, "measured, and every tensor came back"},
                 {cli::Exit::kFinding, "a tensor did not come back as it was"},
                 {cli::Exit::kTrouble, "could not measure (usage, I/O, memory)"},
@@ -105,16 +115,24 @@ absl::StatusOr<OffloadBenchOptions> ReadOptions() {
        {std::pair<const char*, int>("cycles", absl::GetFlag(FLAGS_cycles)),
         std::pair<const char*, int>("chunk_mib",
                                     absl::GetFlag(FLAGS_chunk_mib)),
+        std::pair<const char*, int>("first_chunk_mib",
+                                    absl::GetFlag(FLAGS_first_chunk_mib)),
         std::pair<const char*, int>("threads", absl::GetFlag(FLAGS_threads))}) {
     if (value < 1) {
       return cli::UsageError(
           absl::StrCat("--", name, ": found ", value, ", expected 1 at least"));
     }
   }
+  if (const int rest_ms = absl::GetFlag(FLAGS_rest_ms); rest_ms < 0) {
+    return cli::UsageError(
+        absl::StrCat("--rest_ms: found ", rest_ms, ", expected 0 at least"));
+  }
   options.cycles = absl::GetFlag(FLAGS_cycles);
   options.verify = absl::GetFlag(FLAGS_verify);
   options.store.guard = absl::GetFlag(FLAGS_guard);
-  options.store.chunk_bytes = uint64_t(absl::GetFlag(FLAGS_chunk_mib)) << 20;
+  options.rest = absl::Milliseconds(absl::GetFlag(FLAGS_rest_ms));
+  options.store.chunks = {uint64_t(absl::GetFlag(FLAGS_first_chunk_mib)) << 20,
+                          uint64_t(absl::GetFlag(FLAGS_chunk_mib)) << 20};
   options.store.pin.pin = absl::GetFlag(FLAGS_pin);
   options.store.pin.threads = absl::GetFlag(FLAGS_threads);
   if (!absl::GetFlag(FLAGS_pin_budget).empty()) {

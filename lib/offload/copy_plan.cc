@@ -29,16 +29,19 @@ void AppendCut(const std::vector<const std::byte*>& cuts, cuda::Copy copy,
 
 std::vector<ChunkLayout> PlanChunks(const HostTier& tier,
                                     std::vector<uint32_t> ranges,
-                                    uint64_t chunk_bytes) {
+                                    const ChunkSizes& sizes) {
   std::sort(ranges.begin(), ranges.end(), [&](uint32_t a, uint32_t b) {
     return tier.ranges[a].data < tier.ranges[b].data;
   });
   std::vector<ChunkLayout> chunks;
+  uint64_t most = std::min(sizes.first_bytes, sizes.most_bytes);
   for (const uint32_t i : ranges) {
     const uint64_t size = tier.ranges[i].size_bytes;
-    if (chunks.empty() ||
-        AlignUp(chunks.back().size_bytes) + size > chunk_bytes) {
+    if (chunks.empty()) {
       chunks.emplace_back();
+    } else if (AlignUp(chunks.back().size_bytes) + size > most) {
+      chunks.emplace_back();
+      most = std::min(2 * most, sizes.most_bytes);
     }
     ChunkLayout& chunk = chunks.back();
     const uint64_t offset = AlignUp(chunk.size_bytes);

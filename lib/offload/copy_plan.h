@@ -28,11 +28,17 @@ struct ChunkLayout {
   std::vector<PlacedRange> ranges;  // by address in host memory
 };
 
+struct ChunkSizes {
+  uint64_t first_bytes = 0;
+  uint64_t most_bytes = 0;
+};
+
 // Lays `ranges` (indexes into the tier's) out in chunks of at most
-// `chunk_bytes`; a range that is larger has a chunk to itself.
+// sizes.first_bytes, then twice that, and so on up to sizes.most_bytes; a range
+// that is larger has a chunk to itself.
 std::vector<ChunkLayout> PlanChunks(const HostTier& tier,
                                     std::vector<uint32_t> ranges,
-                                    uint64_t chunk_bytes);
+                                    const ChunkSizes& sizes);
 
 // Returns the copies that fill `layout` at `base`: one for each run that is as
 // contiguous on the device as on the host, cut where the tier says.

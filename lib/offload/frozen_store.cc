@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<FrozenStore::Chunk>> FrozenStore::CopyIn(
   std::vector<Chunk> chunks;
   uint64_t done = 0;
   const Clock& clock = MonotonicClock::Get();
-  for (ChunkLayout& layout : PlanChunks(*tier_, ranges, options_.chunk_bytes)) {
+  for (ChunkLayout& layout : PlanChunks(*tier_, ranges, options_.chunks)) {
     const int64_t start = clock.NowNs();
     absl::StatusOr<std::shared_ptr<LaneMemory>> memory =
         LaneMemory::Allocate(layout.size_bytes, lane_);

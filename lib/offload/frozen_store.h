@@ -27,9 +27,10 @@ namespace firstframe {
 
 struct FrozenStoreOptions {
   PinOptions pin;
-  // Device memory comes in chunks of about this size, each allocated while the
-  // one before is being copied. A tensor is never split.
-  uint64_t chunk_bytes = uint64_t{256} << 20;
+  // Device memory comes in chunks, each allocated while those before are being
+  // copied. The first is small, as nothing can be copied until it is there.
+  // Tensors are never split.
+  ChunkSizes chunks = {uint64_t{32} << 20, uint64_t{1} << 30};
   // Compare each tensor on the device with the host copy before Unload. Costs a
   // pass over device memory per cycle, and one over the host copy the first
   // time.

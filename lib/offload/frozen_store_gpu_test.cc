@@ -53,7 +53,7 @@ TEST_F(FrozenStoreGpuTest, RoundTripsAreBitIdentical) {
   for (const bool pin : {true, false}) {
     FrozenStoreOptions options;
     options.pin.pin = pin;
-    options.chunk_bytes = 32 * kMiB;
+    options.chunks = {8 * kMiB, 32 * kMiB};
     options.guard = true;
     ASSERT_OK_AND_ASSIGN(
         auto store, FrozenStore::Create(module_.get(), &runtime_, options));
@@ -100,7 +100,7 @@ TEST_F(FrozenStoreGpuTest, TheGuardNamesTheTensorThatChanged) {
 TEST_F(FrozenStoreGpuTest, ADeviceThatRunsOutHalfWayLeavesAllWhereItWas) {
   ASSERT_OK_AND_ASSIGN(auto store,
                        FrozenStore::Create(module_.get(), &runtime_,
-                                           {.chunk_bytes = 16 * kMiB}));
+                                           {.chunks = {16 * kMiB, 16 * kMiB}}));
   const cuda::MemoryInfo memory = *runtime_.GetMemoryInfo();
   std::vector<cuda::DeviceBuffer> ballast;
   for (int64_t left = memory.free_bytes - int64_t{100} * kMiB; left > 0;) {

@@ -150,7 +150,7 @@ TEST_P(FrozenStoreTest, NoMemoryGrowsOverAThousandCycles) {
 }
 
 TEST_P(FrozenStoreTest, ADeviceThatRunsOutHalfWayLeavesAllWhereItWas) {
-  auto store = MakeStore({.chunk_bytes = 1024});
+  auto store = MakeStore({.chunks = {1024, 1024}});
   cuda_.memory_bytes = 2000;  // the first chunk of two
   const std::byte* const before = module_->tensors()[0].data;
   EXPECT_THAT(store->Load(0),

@@ -104,8 +104,8 @@ absl::Status LayerwiseStore::Prepare(int device) {
     ranges[block].push_back(i);
   }
   const auto one_chunk = [&](std::vector<uint32_t> list) {
-    auto chunks = PlanChunks(tier_, std::move(list),
-                             std::numeric_limits<uint64_t>::max() / 2);
+    constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max() / 2;
+    auto chunks = PlanChunks(tier_, std::move(list), {kAny, kAny});
     return chunks.empty() ? ChunkLayout() : std::move(chunks[0]);
   };
   uint64_t largest = 0;

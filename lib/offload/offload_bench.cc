@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "lib/base/status_macros.h"
 #include "lib/cuda/memory.h"
 #include "lib/cuda/stream.h"
@@ -21,18 +22,20 @@ namespace {
 
 int64_t Now() { return MonotonicClock::Get().NowNs(); }
 
-// The best of a few rounds of copies of one pinned block; of none where it
-// cannot be pinned, as then it would be no limit.
+// The best of a few rounds of copies of one pinned block, or of what can be
+// pinned of it; of none where that is next to nothing.
 absl::StatusOr<std::optional<double>> MeasurePinnedCopy(
     size_t block_bytes, const PinOptions& pin, cuda::Runtime& runtime) {
   constexpr int kCopies = 4;
+  constexpr size_t kLeastBlock = 1 << 20;  // less measures submission
   FF_ASSIGN_OR_RETURN(const cuda::Stream stream,
                       cuda::Stream::Create(0, runtime));
   FF_ASSIGN_OR_RETURN(PinnedArena host, PinnedArena::Create(block_bytes, 4));
   PinOptions bounded;  // --nopin is about the module's copy
   bounded.budget_bytes = pin.budget_bytes;
   host.Pin(bounded, runtime);
-  if (host.region().pinned_bytes() < block_bytes) return std::nullopt;
+  block_bytes = std::min<size_t>(block_bytes, host.region().pinned_bytes());
+  if (block_bytes < kLeastBlock) return std::nullopt;
   FF_ASSIGN_OR_RETURN(const cuda::DeviceBuffer device,
                       cuda::DeviceBuffer::Allocate(block_bytes, runtime));
   FF_RETURN_IF_ERROR(stream.CopyAsync(device.data(), host.data(), block_bytes));
@@ -304,6 +307,7 @@ absl::StatusOr<StrategyResult> RunStrategy(OffloadStrategy strategy,
     FF_RETURN_IF_ERROR(CheckGoOn(options));
     FF_ASSIGN_OR_RETURN(OffloadSample sample, RunCycle(**cycler));
     result.samples.push_back(sample);
+    absl::SleepFor(options.rest);
     if (cycle == 0 || cycle + 1 == options.cycles) {
       const int which = cycle == 0 ? 0 : 1;
       result.resident_bytes[which] = ReadResidentBytes();

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "lib/cuda/runtime.h"
 #include "lib/offload/frozen_store.h"
 #include "lib/safetensors/checkpoint.h"
@@ -32,6 +33,7 @@ struct OffloadBenchOptions {
   std::vector<OffloadStrategy> strategies = {OffloadStrategy::kFrozen,
                                              OffloadStrategy::kRoundtrip};
   int cycles = 5;
+  absl::Duration rest;  // after each cycle; not part of its times
   int device = 0;
   FrozenStoreOptions store;
   uint64_t limit_block_bytes = uint64_t{256} << 20;  // of the limit's copies

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/percentile.h"
 
@@ -231,7 +232,9 @@ void WriteContext(const OffloadBenchResult& result,
   json.Key("cycles").Int(options.cycles);
   json.Key("pin").Bool(options.store.pin.pin);
   json.Key("guard").Bool(options.store.guard);
-  json.Key("chunk_bytes").Uint(options.store.chunk_bytes);
+  json.Key("first_chunk_bytes").Uint(options.store.chunks.first_bytes);
+  json.Key("chunk_bytes").Uint(options.store.chunks.most_bytes);
+  json.Key("rest_ms").Int(absl::ToInt64Milliseconds(options.rest));
   WriteOptional("cgroup_limit_bytes", context.memory.cgroup_limit_bytes, json);
   WriteOptional("memlock_limit_bytes", context.memory.memlock_limit_bytes,
                 json);
