@@ -37,11 +37,12 @@ class Aligner {
     out_.a.table = std::move(traces.a);
     out_.b.table = std::move(traces.b);
     out_.runs = std::move(traces.runs);
+    has_unread_ = traces.has_unread;
     out_.a.names = out_.b.names = &names;
   }
 
   absl::StatusOr<Alignment> Run() {
-    if (!TakesRuns()) return WithoutRuns();
+    if (!TakesRuns()) return Wants(EqualLines::kRows);
     FF_RETURN_IF_ERROR(
         SelectRuns(options_, &out_.a.table, &out_.b.table, &out_.warnings));
     keys_ = NameKeys(names_, out_, options_);
@@ -49,6 +50,9 @@ class Aligner {
     out_.entity_b = InternEntities(keys_.b);
     out_.num_alone_a = RemoveAlone(keys_.a, &out_.a.table);
     out_.num_alone_b = RemoveAlone(keys_.b, &out_.b.table);
+    if (has_unread_ && (HasParts(keys_.a) || HasParts(keys_.b))) {
+      return Wants(EqualLines::kParsed);
+    }
     MergeMappedParts(keys_.a, out_.entity_a, &out_.a);
     MergeMappedParts(keys_.b, out_.entity_b, &out_.b);
     if (options_.merge_ranks) {
@@ -56,16 +60,20 @@ class Aligner {
       MergeRanks(out_.entity_b, &out_.b);
     }
     const CensusPair census = CountNames(out_, names_.num_keys());
-    MergeCalls(census, &out_);
+    const CallMerge merge = PlanMerge(census, out_);
+    if (merge.any() && has_unread_) return Wants(EqualLines::kParsed);
     flat_ = census.a.has_steps != census.b.has_steps;
-    if (out_.needs_rows || (flat_ && !out_.runs.empty())) return WithoutRuns();
-    NumberOccurrences();
-    if (out_.needs_rows) return WithoutRuns();
+    if (flat_ && !out_.runs.empty()) return Wants(EqualLines::kRows);
+    MergeCalls(merge, &out_);
+    if (!merge.any() && !DropEarlierRuns(census, &out_)) {
+      return Wants(EqualLines::kRows);
+    }
+    if (!NumberOccurrences()) return Wants(EqualLines::kRows);
     MatchAll();
     // No merging takes the last record of a name away.
     FirstRecordPair first = {
-        FirstRecords(out_, /*is_left=*/true, census.a.num_names),
-        FirstRecords(out_, /*is_left=*/false, census.b.num_names)};
+        FirstRecords(out_.a, out_.entity_a, census.a.num_names),
+        FirstRecords(out_.b, out_.entity_b, census.b.num_names)};
     if (MatchByOrder(names_, &first, &out_)) {
       aliases_done_ = true;
       MatchAll();
@@ -84,9 +92,9 @@ class Aligner {
             out_.b.table.segments.size() == 1);
   }
 
-  static Alignment WithoutRuns() {
+  static Alignment Wants(EqualLines way) {
     Alignment nothing;
-    nothing.needs_rows = true;
+    nothing.wants = way;
     return nothing;
   }
 
@@ -120,8 +128,9 @@ class Aligner {
   };
 
   // A row's number among those of its entity, rank and step (of its entity and
-  // rank alone when one side has no steps).
-  void NumberOccurrences() {
+  // rank alone when one side has no steps). False when the two sides count the
+  // lines of a run differently.
+  bool NumberOccurrences() {
     std::vector<LastPlace> last_a(out_.entities.size() *
                                   out_.a.table.segments.size());
     std::vector<LastPlace> last_b(out_.entities.size() *
@@ -137,15 +146,13 @@ class Aligner {
         agree &= last_a[out_.entity_a[key]].Next(step) ==
                  last_b[out_.entity_b[key]].Next(step);
       });
-      if (!agree) {
-        out_.needs_rows = true;
-        return;
-      }
+      if (!agree) return false;
     }
     NumberRows(begin_a, out_.a.table.rows.size(), out_.entity_a, &out_.a.table,
                &last_a);
     NumberRows(begin_b, out_.b.table.rows.size(), out_.entity_b, &out_.b.table,
                &last_b);
+    return true;
   }
 
   void NumberRows(size_t begin, size_t end,
@@ -270,6 +277,7 @@ class Aligner {
   Alignment out_;
   absl::flat_hash_map<std::string, uint32_t> entity_ids_, template_ids_;
   NamedKeys keys_;
+  bool has_unread_ = false;
   bool flat_ = false;
   bool aliases_done_ = false;
 };

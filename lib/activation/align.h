@@ -72,10 +72,10 @@ struct Alignment {
   // By run: how many pairs stand before it, and lines of runs before it.
   std::vector<size_t> run_pairs;
   std::vector<uint64_t> run_lines;
-  // The runs cannot be aligned as such, and nothing is: read the pair again
-  // without. So it is with maps, ranks, several runs of a file, one side
-  // without steps, parts to be merged, and occurrences that do not agree.
-  bool needs_rows = false;
+  // Set: nothing is aligned; read the pair again in this way. Runs fit neither
+  // maps, ranks, several runs of a file, one side without steps, nor
+  // occurrences that do not agree; merging takes rows that are read.
+  std::optional<EqualLines> wants;
   std::vector<uint32_t> unmatched_a, unmatched_b;
   // Records that the map says have no counterpart; in no list above.
   int64_t num_alone_a = 0, num_alone_b = 0;

@@ -99,7 +99,6 @@ std::map<std::string, Stack> StacksOf(const TraceNames& names,
                                       const std::vector<FirstRecord>& first) {
   std::map<std::string, Stack> stacks;
   for (const FirstRecord& named : first) {
-    if (named.row == FirstRecord::kInRun) continue;
     const float value = side.table.rows[named.row].values[kAbsMean];
     if (!std::isfinite(value) || value <= 0) continue;
     const TraceNames::Key& key = names.key(named.key);
@@ -125,29 +124,19 @@ double Cost(const Stack& a, const Stack& b, int offset) {
 
 }  // namespace
 
-std::vector<FirstRecord> FirstRecords(const Alignment& alignment, bool is_left,
+std::vector<FirstRecord> FirstRecords(const TraceSide& side,
+                                      const std::vector<uint32_t>& entity_of,
                                       size_t num_names) {
-  const std::vector<TraceRow>& rows =
-      (is_left ? alignment.a : alignment.b).table.rows;
-  const std::vector<uint32_t>& entity_of =
-      is_left ? alignment.entity_a : alignment.entity_b;
   std::vector<FirstRecord> names;
-  std::vector<bool> seen(alignment.entities.size());
-  const auto add = [&](uint32_t key, uint32_t row) {
+  std::vector<bool> seen;
+  const uint32_t num_rows = static_cast<uint32_t>(side.table.rows.size());
+  for (uint32_t i = 0; i < num_rows && names.size() < num_names; ++i) {
+    const uint32_t key = side.table.rows[i].key;
     const uint32_t entity = entity_of[key];
-    if (seen[entity]) return;
+    if (entity >= seen.size()) seen.resize(entity + 1);
+    if (seen[entity]) continue;
     seen[entity] = true;
-    names.push_back({entity, key, row});
-  };
-  auto run = alignment.runs.begin();
-  for (uint32_t i = 0; names.size() < num_names; ++i) {
-    for (; run != alignment.runs.end() &&
-           (is_left ? run->row_a : run->row_b) == i && names.size() < num_names;
-         ++run) {
-      for (const uint32_t key : run->keys) add(key, FirstRecord::kInRun);
-    }
-    if (i >= rows.size()) break;
-    add(rows[i].key, i);
+    names.push_back({entity, key, i});
   }
   return names;
 }

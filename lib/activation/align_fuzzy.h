@@ -13,15 +13,15 @@ namespace firstframe {
 
 // A name of one side with its first record.
 struct FirstRecord {
-  static constexpr uint32_t kInRun = 0xFFFFFFFFu;
   uint32_t entity = 0;
   uint32_t key = 0;
-  uint32_t row = 0;  // or kInRun: both sides have the name, there at least
+  uint32_t row = 0;
 };
 
-// Returns the names of a side of `alignment` by first appearance. Looks no
-// further than at `num_names` of them, which are all.
-std::vector<FirstRecord> FirstRecords(const Alignment& alignment, bool is_left,
+// Returns the names of a side by first appearance. Looks no further than at
+// `num_names` of them, which are all.
+std::vector<FirstRecord> FirstRecords(const TraceSide& side,
+                                      const std::vector<uint32_t>& entity_of,
                                       size_t num_names);
 
 // Both sides' first records.

@@ -20,12 +20,14 @@ struct GroupKey {
 
 }  // namespace
 
+bool HasParts(const std::vector<NamedKey>& keys) {
+  return std::any_of(keys.begin(), keys.end(),
+                     [](const NamedKey& key) { return key.count > 1; });
+}
+
 void MergeMappedParts(const std::vector<NamedKey>& keys,
                       const std::vector<uint32_t>& entity_of, TraceSide* side) {
-  if (std::none_of(keys.begin(), keys.end(),
-                   [](const NamedKey& key) { return key.count > 1; })) {
-    return;
-  }
+  if (!HasParts(keys)) return;
   const auto& rows = side->table.rows;
   std::vector<int32_t> group_of(rows.size(), -1), sizes;
   std::map<std::pair<uint32_t, int32_t>, uint32_t> seen;  // by key and step

@@ -1,5 +1,5 @@
 // The merging of parts, before names are matched: pass 4 of
-// docs/trace_diff.md.
+// docs/trace_diff.md. Takes rows that are read, for weights and types.
 
 #ifndef LIB_ACTIVATION_ALIGN_MERGE_H_
 #define LIB_ACTIVATION_ALIGN_MERGE_H_
@@ -11,6 +11,9 @@
 #include "lib/activation/merge_rows.h"
 
 namespace firstframe {
+
+// Whether a map sends any name to a part of a target.
+bool HasParts(const std::vector<NamedKey>& keys);
 
 // Joins rows that a map sends to parts of one target: the n-th record of each
 // part at a step belong together. `keys` and `entity_of` are by key.

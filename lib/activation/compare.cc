@@ -179,9 +179,9 @@ absl::StatusOr<Comparison> CompareText(const TraceInput& a, const TraceInput& b,
                                      equal_lines, out.names.get()),
                        *out.names, options.align);
   };
-  FF_ASSIGN_OR_RETURN(out.alignment, align(options.equal_lines));
-  if (out.alignment.needs_rows) {
-    FF_ASSIGN_OR_RETURN(out.alignment, align(EqualLines::kRows));
+  std::optional<EqualLines> way = options.equal_lines;
+  for (; way; way = out.alignment.wants) {
+    FF_ASSIGN_OR_RETURN(out.alignment, align(*way));
   }
   CheckDamage(out.alignment.a.table, options, &out);
   CheckDamage(out.alignment.b.table, options, &out);

@@ -285,7 +285,7 @@ absl::Status Normalizer::TeLog(absl::string_view text) {
       const auto pattern,
       CompileRegex(
           R"re((\S+)_(activation|gradient|weight|output|wgrad|dgrad|)re"
-          R"re(fprop)_(\S+?)\s+iteration=0*(\d+)\s+value=(\S+))re"));
+          R"re(fprop)_([\w%.:+-]+?)\s+iteration=0*(\d+)\s+value=(\S+))re"));
   std::optional<Record> open;
   std::string open_name;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {

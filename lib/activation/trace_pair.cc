@@ -22,7 +22,8 @@ class TracePairReader {
   TracePairReader(TraceReader* a, TraceReader* b, EqualLines equal_lines)
       : a_(*a), b_(*b), equal_lines_(equal_lines) {}
 
-  std::vector<EqualRun> Read() {
+  // Reads what both have lines for.
+  void Read(TracePair* out) {
     int equal = 0;  // lines in a row
     while (!a_.AtEnd() && !b_.AtEnd()) {
       if (equal_lines_ == EqualLines::kRuns && equal >= kRowsBeforeRun &&
@@ -30,6 +31,7 @@ class TracePairReader {
         continue;
       }
       if (ReadEqualRow()) {
+        out->has_unread = true;
         ++equal;
         continue;
       }
@@ -37,7 +39,7 @@ class TracePairReader {
       a_.ReadLine();
       b_.ReadLine();
     }
-    return std::move(runs_);
+    out->runs = std::move(runs_);
   }
 
  private:
@@ -48,7 +50,8 @@ class TracePairReader {
   };
 
   // Reads key and step of the plain line that both readers stand before. False
-  // when they differ, or when it needs a closer look.
+  // when they differ, or when it needs a closer look. So does the first of its
+  // name in a segment: alignment looks at the shape and the numbers of those.
   bool ReadHead(Line* line) {
     const auto [size, colons] = FindEqualLine(
         a_.next_, b_.next_, std::min(a_.end_ - a_.next_, b_.end_ - b_.next_));
@@ -57,13 +60,20 @@ class TracePairReader {
       return false;
     }
     line->size = size;
-    return a_.ReadHead(a_.next_, a_.next_ + size, &line->key, &line->step);
+    return a_.ReadHead(a_.next_, a_.next_ + size, &line->key, &line->step) &&
+           a_.HasReadInSegment(line->key) && b_.HasReadInSegment(line->key);
+  }
+
+  // Whether the line before had neither rank nor run, so that one without them
+  // is of the same segment.
+  static bool IsPlain(const TraceReader& reader) {
+    return reader.rank_text_.empty() && reader.run_text_.empty();
   }
 
   bool ReadEqualRow() {
     Line line;
     if (equal_lines_ == EqualLines::kParsed || !a_.layout_has_head_ ||
-        !ReadHead(&line)) {
+        !IsPlain(a_) || !IsPlain(b_) || !ReadHead(&line)) {
       return false;
     }
     TraceRow row = TraceReader::kEmptyRow;
@@ -134,7 +144,7 @@ TracePair ReadTracePair(absl::string_view a, std::string name_a,
   TraceReader left(a, std::move(name_a), names);
   TraceReader right(b, std::move(name_b), names);
   TracePair pair;
-  pair.runs = TracePairReader(&left, &right, equal_lines).Read();
+  TracePairReader(&left, &right, equal_lines).Read(&pair);
   pair.a = left.Finish();
   pair.b = right.Finish();
   return pair;

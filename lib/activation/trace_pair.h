@@ -48,6 +48,7 @@ struct TracePair {
   // In the order of the texts. None when either table has several segments, or
   // unless asked for.
   std::vector<EqualRun> runs;
+  bool has_unread = false;  // rows; runs are besides
 };
 
 // The texts and `names` must outlive the result.

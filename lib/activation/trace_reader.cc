@@ -19,6 +19,8 @@ using trace_fields::ReadStep;
 using trace_fields::ReadValue;
 using trace_fields::Unquoted;
 
+constexpr uint16_t kNoSegment = 0xFFFF;
+
 const char* FindLineEnd(const char* p, const char* end) {
   const void* const found = std::memchr(p, '\n', end - p);
   return found == nullptr ? end : static_cast<const char*>(found);
@@ -96,6 +98,10 @@ void TraceReader::AddRow(const TraceRow& row) {
     habit.segment = segment_;
   }
   NoteOrder(row.key);
+  if ((row.flags & TraceRow::kUnread) == 0) {
+    if (row.key >= read_in_.size()) read_in_.resize(row.key + 64, kNoSegment);
+    read_in_[row.key] = segment_;
+  }
   table_.rows.push_back(row);
   table_.rows.back().segment = segment_;
 }

@@ -104,6 +104,10 @@ class TraceReader {
   // Reads key and step of a line by the layout; false when it has another.
   bool ReadHead(const char* p, const char* end, uint32_t* key, int32_t* step);
   void SelectSegment(absl::string_view rank, absl::string_view run);
+  // Whether a row of `key` was read in full since the segment began.
+  bool HasReadInSegment(uint32_t key) const {
+    return key < read_in_.size() && read_in_[key] == segment_;
+  }
   uint16_t InternSegment();
   Habit& HabitOf(uint32_t key) {
     if (key >= habits_.size()) habits_.resize(key + 64);
@@ -127,7 +131,8 @@ class TraceReader {
   int layout_colons_ = 0;       // in the text of the record it was learned from
   std::vector<Piece> learning_;
 
-  std::vector<Habit> habits_;  // by key
+  std::vector<Habit> habits_;      // by key
+  std::vector<uint16_t> read_in_;  // by key: segment of the last row in full
   uint32_t last_key_ = 0;
   uint32_t generation_ = 0;
   uint16_t segment_ = 0;
