@@ -52,6 +52,9 @@ out_has '"skipped": "needs a device"'
 out_has '"skipped": "needs more than one rank"'
 [ "$(grep -c '"verified": true' "$OUT")" -ge 12 ] || fail "JSON: verdicts are missing"
 
+expect 0 "the mode that the limits favour" "${BENCH[@]}" --modes=auto --verify
+out_has '^auto is host: host [0-9.]* GB/s by host_copy; measured in'
+
 expect 0 "FastVideo's table" "${BENCH[@]}" --format=github --roofline=false
 out_has '^\| Ranks \| Independent read \| Sync broadcast \| Speedup '
 
@@ -85,9 +88,6 @@ if command -v mpirun >/dev/null; then
   out_has '"mode": "shard_allgather"'
   if grep -q '"verified": false' "$OUT"; then fail "four ranks: wrong bytes"; fi
   # One rank cannot read its file: all leave with an error, and nothing hangs.
-  cat >"$TMP/rank.sh" <<'SH'
-if [ "$OMPI_COMM_WORLD_RANK" = 2 ]; then shift; exec "$0" "$@"; fi
-SH
   start=$SECONDS
   "${MPI[@]}" bash -c 'path=$1; shift
     [ "$OMPI_COMM_WORLD_RANK" != 2 ] || path=/no/such/model
