@@ -46,6 +46,24 @@ mode_t CurrentUmask() {
   return mask;
 }
 
+std::string DescriptorPath(int fd) {
+  return absl::StrCat("/proc/self/fd/", fd);
+}
+
+// Opens a file without a name in `target`'s folder; -1 where there are none, or
+// none that could be given a name later.
+int OpenNameless(const std::string& target) {
+  const size_t slash = target.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "." : target.substr(0, slash + 1);
+  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0 && ::access(DescriptorPath(fd).c_str(), F_OK) != 0) {
+    ::close(fd);
+    return -1;
+  }
+  return fd;
+}
+
 }  // namespace
 
 absl::StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
@@ -56,21 +74,26 @@ absl::StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
     if (fd < 0) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
     }
-    return OutputFile(path, "", fd);
+    return OutputFile(path, /*is_direct=*/true, "", fd);
   }
   const std::string target = exists ? FollowLinks(path) : path;
-  std::string temporary = absl::StrCat(target, ".tmp.XXXXXX");
-  const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
+  std::string temporary;
+  int fd = OpenNameless(target);
+  if (fd < 0) {
+    temporary = absl::StrCat(target, ".tmp.XXXXXX");
+    fd = ::mkostemp(temporary.data(), O_CLOEXEC);
+  }
   if (fd < 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot create ", path));
   }
   const mode_t mode = exists ? info.st_mode & 07777 : 0666 & ~CurrentUmask();
   (void)::fchmod(fd, mode);  // best effort: some file systems have no modes
-  return OutputFile(target, std::move(temporary), fd);
+  return OutputFile(target, /*is_direct=*/false, std::move(temporary), fd);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
+      is_direct_(other.is_direct_),
       temporary_(std::move(other.temporary_)),
       fd_(std::exchange(other.fd_, -1)) {}
 
@@ -78,6 +101,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   if (this != &other) {
     Discard();
     path_ = std::move(other.path_);
+    is_direct_ = other.is_direct_;
     temporary_ = std::move(other.temporary_);
     fd_ = std::exchange(other.fd_, -1);
   }
@@ -101,17 +125,32 @@ absl::Status OutputFile::WriteAt(size_t offset, absl::string_view data) {
                   path_);
 }
 
+absl::Status OutputFile::Link() {
+  const std::string source = DescriptorPath(fd_);
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    std::string name = absl::StrCat(path_, ".tmp.", ::getpid(), ".", attempt);
+    if (::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name.c_str(),
+                 AT_SYMLINK_FOLLOW) == 0) {
+      temporary_ = std::move(name);
+      return absl::OkStatus();
+    }
+    if (errno != EEXIST) break;
+  }
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot create ", path_));
+}
+
 absl::Status OutputFile::Commit(bool sync) {
   if (sync && ::fsync(fd_) != 0 && errno != EINVAL) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot flush ", path_));
   }
+  if (!is_direct_ && temporary_.empty()) FF_RETURN_IF_ERROR(Link());
   if (::close(std::exchange(fd_, -1)) != 0) {
     const absl::Status status =
         absl::ErrnoToStatus(errno, absl::StrCat("cannot close ", path_));
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
     return status;
   }
-  if (temporary_.empty()) return absl::OkStatus();
+  if (is_direct_) return absl::OkStatus();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const absl::Status status =
         absl::ErrnoToStatus(errno, absl::StrCat("cannot replace ", path_));

@@ -1,5 +1,6 @@
-// A file that appears whole or not at all: bytes go to a temporary neighbour
-// that replaces the target at Commit().
+// A file that appears whole or not at all: bytes go to a file that has no name,
+// or a temporary one where the file system knows no others, and that replaces
+// the target at Commit().
 
 #ifndef LIB_BASE_OUTPUT_FILE_H_
 #define LIB_BASE_OUTPUT_FILE_H_
@@ -14,11 +15,12 @@
 namespace firstframe {
 
 // Movable, thread-compatible. Without Commit() the destructor removes the
-// temporary file and leaves the target as it was. A target that exists and is
+// temporary file and leaves the target as it was; so does a signal that ends
+// the process, where the file has no name. A target that exists and is
 // not a regular file (a pipe, /dev/stdout, /dev/full) is written directly.
 class OutputFile {
  public:
-  // Creates the temporary file in `path`'s folder, so that a folder that is
+  // Creates the file in `path`'s folder, so that a folder that is
   // missing or read-only is an error before any work is done. Codes from errno
   // (NotFound, PermissionDenied, ...), with the path in the message. An
   // existing file's permission bits are kept, else 0666 less the umask.
@@ -43,12 +45,18 @@ class OutputFile {
   int fd() const { return fd_; }
 
  private:
-  OutputFile(std::string path, std::string temporary, int fd)
-      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  OutputFile(std::string path, bool is_direct, std::string temporary, int fd)
+      : path_(std::move(path)),
+        is_direct_(is_direct),
+        temporary_(std::move(temporary)),
+        fd_(fd) {}
   void Discard();
+  // Gives a file without a name a temporary one.
+  absl::Status Link();
 
   std::string path_;
-  std::string temporary_;  // empty when the target is written directly
+  bool is_direct_ = false;  // written in place, nothing to replace
+  std::string temporary_;   // empty: has no name
   int fd_ = -1;
 };
 

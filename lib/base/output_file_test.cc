@@ -1,6 +1,9 @@
 #include "lib/base/output_file.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -74,6 +77,23 @@ TEST(OutputFile, IsWrittenInOneCall) {
   EXPECT_THAT(
       WriteOutputFile("/dev/full", "x"),
       StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("/dev/full")));
+}
+
+TEST(OutputFile, LeavesNothingWhenTheProcessIsKilled) {
+  TempDir dir;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto file = OutputFile::Create(dir.File("out.json"));
+    if (!file.ok() || !file->Write("half").ok()) ::_exit(1);
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  const int fd = ::open(dir.path().c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (fd < 0) GTEST_SKIP() << "a file system without files without names";
+  ::close(fd);
+  EXPECT_EQ(FilesIn(dir), 0u);
 }
 
 TEST(OutputFile, MissingFolderIsAnErrorAtOnce) {
