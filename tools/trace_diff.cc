@@ -90,8 +90,8 @@ cli::Tool Describe() {
        {"threshold", "control", "coherent_jump", "energy_jump",
         "energy_ceiling", "abs_mean_ceiling"}},
       {"What is compared with what",
-       {"map", "map_right", "list_maps", "map_suggest", "accept_fuzzy", "run", "rank",
-        "merge_ranks", "max_unmatched", "lenient"}},
+       {"map", "map_right", "list_maps", "map_suggest", "accept_fuzzy", "run",
+        "rank", "merge_ranks", "max_unmatched", "lenient"}},
       {"What is shown", {"first", "explain", "rows", "all_rows", "html"}}};
   tool.choices = {
       {"threshold", {"auto", "exact", "fp32", "tf32", "fp16", "bf16"}}};
@@ -114,9 +114,10 @@ cli::Tool Describe() {
   return tool;
 }
 
-absl::StatusOr<TraceInput> OpenTrace(const std::string& path) {
+// The path to open.
+absl::StatusOr<std::string> ClaimInput(const std::string& path) {
   if (path == "-") FF_RETURN_IF_ERROR(cli::ClaimStdin());
-  return TraceInput::Open(cli::ResolvePath(path));
+  return cli::ResolvePath(path);
 }
 
 absl::StatusOr<NameMap> ReadMap(const std::string& path) {
@@ -128,11 +129,11 @@ absl::StatusOr<NameMap> ReadMap(const std::string& path) {
       models.emplace_back(preset.name);
     }
     const auto near = NearestName(path, models);
-    return absl::NotFoundError(absl::StrCat(
-        read.status().message(), ", and no model is called that (",
-        near ? absl::StrCat("did you mean '", *near, "'?")
-             : "--list_maps lists them",
-        ")"));
+    return absl::NotFoundError(
+        absl::StrCat(read.status().message(), ", and no model is called that (",
+                     near ? absl::StrCat("did you mean '", *near, "'?")
+                          : "--list_maps lists them",
+                     ")"));
   }
   FF_ASSIGN_OR_RETURN(const std::string text, std::move(read));
   auto map = NameMap::Parse(text);
@@ -243,11 +244,14 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   if (absl::GetFlag(FLAGS_all_rows) || !absl::GetFlag(FLAGS_html).empty()) {
     options.equal_lines = EqualLines::kRows;
   }
-  FF_ASSIGN_OR_RETURN(const TraceInput left, OpenTrace(arguments[0]));
-  FF_ASSIGN_OR_RETURN(const TraceInput right, OpenTrace(arguments[1]));
+  FF_ASSIGN_OR_RETURN(const std::string left_path, ClaimInput(arguments[0]));
+  FF_ASSIGN_OR_RETURN(const std::string right_path, ClaimInput(arguments[1]));
+  FF_ASSIGN_OR_RETURN(const auto inputs, OpenTracePair(left_path, right_path));
+  const auto& [left, right] = inputs;
   std::optional<ControlLevels> control;
   if (const std::string path = absl::GetFlag(FLAGS_control); !path.empty()) {
-    FF_ASSIGN_OR_RETURN(const TraceInput third, OpenTrace(path));
+    FF_ASSIGN_OR_RETURN(const std::string third_path, ClaimInput(path));
+    FF_ASSIGN_OR_RETURN(const TraceInput third, TraceInput::Open(third_path));
     AlignOptions align = options.align;
     align.map_a = align.map_b = align.preset = nullptr;
     FF_ASSIGN_OR_RETURN(control, ReadControl(left, third, align));

@@ -69,6 +69,34 @@ expect 2 "no trace at all" "$TOOL" $FP32 "$TMP/garbage"
 # Streams.
 expect_stdin 0 "standard input" "$(cat "$TMP/fp32.jsonl")"$'\n' "$TOOL" - "$TMP/fp32.jsonl"
 expect_stdin 2 "standard input twice" "" "$TOOL" - -
+expect 0 "process substitution" "$TOOL" <(gzip -dc $FP32) <(cat "$TMP/fp32.jsonl")
+out_has '^identical$'
+expect 1 "compressed pipes" "$TOOL" <(cat $FP32) <(cat $BUG)
+out_has '^differ: first divergence at decoder\.up_blocks\.1\.resnets\.0\.conv1$'
+expect 1 "a pipe and a file" "$TOOL" --first "$TMP/fp32.jsonl" <(cat $BUG)
+expect 1 "a file and a pipe, with a map and a control from pipes" "$TOOL" --map=<(echo 'a => b') \
+  --control=<(cat $FP32) <(cat $FP32) $BUG
+expect 2 "a pipe that breaks off" "$TOOL" <(head -c 100000 "$TMP/fp32.jsonl") "$TMP/fp32.jsonl"
+err_has 'half-written'
+expect 2 "a pipe that ends at once" "$TOOL" <(true) "$TMP/fp32.jsonl"
+err_has 'no records to compare'
+# One process writes two pipes line by line: neither may be read to its end before the other is opened.
+mkfifo "$TMP/a" "$TMP/b"
+awk -v a="$TMP/a" -v b="$TMP/b" '{ for (i = 0; i < 20; ++i) { print >a; print >b } }' "$TMP/fp32.jsonl" &
+expect 0 "two pipes of one writer" timeout 60 "$TOOL" "$TMP/a" "$TMP/b"
+wait
+# An interrupt ends it by the signal, while it reads or waits, and leaves no file behind.
+mkdir "$TMP/out"
+expect 130 "interrupted" timeout --preserve-status -s INT 1 "$TOOL" --output="$TMP/out/report" \
+  "$TMP/fp32.jsonl" "$TMP/a"
+[ -z "$(ls -A "$TMP/out")" ] || fail "interrupted, but there is $(ls -A "$TMP/out")"
+# A reader that has gone.
+for ((i = 0; i < 20; ++i)); do cat "$TMP/fp32.jsonl"; done >"$TMP/long.jsonl"
+"$TOOL" --all_rows --format=jsonl "$TMP/long.jsonl" "$TMP/long.jsonl" 2>"$ERR" | head -n 1 >"$OUT"
+rc=${PIPESTATUS[0]}
+[ "$rc" -eq 141 ] || fail "a closed pipe: exit $rc, expected 141"
+err_is_empty
+jsonl_valid "$OUT"
 expect 2 "a missing file" "$TOOL" $FP32 /no/such/file
 err_has '^trace_diff: .*cannot open /no/such/file'
 expect 2 "one trace" "$TOOL" $FP32

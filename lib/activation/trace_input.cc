@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -107,6 +108,12 @@ absl::StatusOr<std::string> ReadAll(int fd, const std::string& path) {
   }
 }
 
+bool IsStream(const std::string& path) {
+  struct stat info = {};
+  return path == "-" || (::stat(path.c_str(), &info) == 0 &&
+                         !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode));
+}
+
 }  // namespace
 
 TraceInput& TraceInput::operator=(TraceInput&& other) noexcept {
@@ -170,6 +177,23 @@ absl::StatusOr<TraceInput> TraceInput::Open(const std::string& path) {
   }
   FF_ASSIGN_OR_RETURN(std::string text, ReadAll(fd, path));
   return FromString(std::move(text), is_stdin ? "standard input" : path);
+}
+
+absl::StatusOr<std::pair<TraceInput, TraceInput>> OpenTracePair(
+    const std::string& left, const std::string& right) {
+  absl::StatusOr<TraceInput> a = absl::UnknownError("not opened");
+  absl::StatusOr<TraceInput> b = a.status();
+  if (IsStream(left) && IsStream(right)) {
+    std::thread other([&] { b = TraceInput::Open(right); });
+    a = TraceInput::Open(left);
+    other.join();
+  } else {
+    a = TraceInput::Open(left);
+    if (a.ok()) b = TraceInput::Open(right);
+  }
+  FF_RETURN_IF_ERROR(a.status());
+  FF_RETURN_IF_ERROR(b.status());
+  return std::pair(*std::move(a), *std::move(b));
 }
 
 }  // namespace firstframe

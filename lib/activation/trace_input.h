@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -45,6 +46,12 @@ class TraceInput {
   size_t size_ = 0;
   std::string owned_;
 };
+
+// Opens two. Streams (pipes, devices, "-") are read at the same time, by two
+// threads, for one process may write both and wait for whichever is not read.
+// The error of the left one when both fail.
+absl::StatusOr<std::pair<TraceInput, TraceInput>> OpenTracePair(
+    const std::string& left, const std::string& right);
 
 }  // namespace firstframe
 
