@@ -261,6 +261,7 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   options.search = group_options.search;
 
   const bool is_root = group->rank() == 0;
+  io.has_result = is_root;
   cli::Progress progress(io.err, io.progress && is_root, "weight_bench");
   std::string step;
   options.on_step = [&](const std::string& now) {

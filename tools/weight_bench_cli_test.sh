@@ -87,6 +87,12 @@ if command -v mpirun >/dev/null; then
   out_has '"transport": "mpi"'
   out_has '"mode": "shard_allgather"'
   if grep -q '"verified": false' "$OUT"; then fail "four ranks: wrong bytes"; fi
+  # Only rank 0 has a result, and the others do not write over it.
+  expect 0 "four ranks, one file" "${MPI[@]}" "${BENCH[@]}" --modes=host --roofline=false --threads=1 \
+    --format=json --output="$TMP/ranks.json"
+  json_valid "$TMP/ranks.json"
+  [ -s "$TMP/ranks.json" ] || fail "four ranks: --output is empty"
+
   # One rank cannot read its file: all leave with an error, and nothing hangs.
   start=$SECONDS
   "${MPI[@]}" bash -c 'path=$1; shift

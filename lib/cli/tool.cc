@@ -75,7 +75,8 @@ absl::StatusOr<Exit> RunBody(const Tool& tool, const CommonFlags& common,
            .columns = is_terminal ? TerminalColumns(STDOUT_FILENO) : 80,
            .tool = tool.name};
   absl::StatusOr<Exit> exit = body(arguments, io);
-  const absl::Status written = stream->Finish(/*keep_empty=*/exit.ok());
+  const absl::Status written =
+      stream->Finish(/*keep_empty=*/exit.ok() && io.has_result);
   if (exit.ok() && !written.ok()) return written;
   return exit;
 }

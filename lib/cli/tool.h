@@ -86,6 +86,9 @@ struct Io {
   bool quiet = false;
   int columns = 80;  // width of `out`'s terminal, else 80
   std::string tool;
+  // For `body` to clear where another process (rank 0) writes the result: then
+  // nothing written leaves --output's file as it is, instead of emptying it.
+  bool has_result = true;
 
   // Writes "tool: message" and a line end to `err`, unless --quiet.
   void Note(absl::string_view message) const;
