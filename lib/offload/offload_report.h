@@ -13,6 +13,7 @@
 #include "lib/host/machine.h"
 #include "lib/load/memory_budget.h"
 #include "lib/offload/offload_bench.h"
+#include "lib/offload/offload_result.h"
 
 namespace firstframe {
 
