@@ -122,12 +122,10 @@ absl::StatusOr<std::vector<FrozenStore::Chunk>> FrozenStore::CopyIn(
     const int64_t allocated = clock.NowNs();
     stats_.allocate_ns += allocated - start;
     chunks.push_back({*memory, layout.ranges});
-    for (const cuda::Copy& copy :
-         MakeCopies(*tier_, layout, (*memory)->buffer.data())) {
-      FF_RETURN_IF_ERROR(
-          lane_->stream.CopyAsync(copy.to, copy.from, copy.size_bytes));
-      ++stats_.copies;
-    }
+    const std::vector<cuda::Copy> copies =
+        MakeCopies(*tier_, layout, (*memory)->buffer.data());
+    FF_RETURN_IF_ERROR(lane_->stream.CopyBatchAsync(copies));
+    stats_.copies += copies.size();
     stats_.submit_ns += clock.NowNs() - allocated;
     done += layout.size_bytes;
   }

@@ -91,7 +91,7 @@ TEST_P(FrozenStoreTest, NothingAbsentMeansNoHostCopy) {
   ASSERT_THAT(store->Load(0), IsOk());
   EXPECT_EQ(store->tier(), nullptr);
   EXPECT_EQ(store->stats().loads, 0u);
-  EXPECT_EQ(cuda_.calls("RegisterHost") + cuda_.calls("CopyAsync"), 0);
+  EXPECT_EQ(cuda_.calls("RegisterHost") + cuda_.calls("CopyBatchAsync"), 0);
 }
 
 TEST_P(FrozenStoreTest, OnlyAbsentTensorsAreCopiedIn) {
@@ -167,7 +167,7 @@ TEST_P(FrozenStoreTest, ADeviceThatRunsOutHalfWayLeavesAllWhereItWas) {
 
 TEST_P(FrozenStoreTest, ACopyThatFailsLeavesAllWhereItWas) {
   auto store = MakeStore();
-  cuda_.FailNext("CopyAsync", absl::InternalError("lost"));
+  cuda_.FailNext("CopyBatchAsync", absl::InternalError("lost"));
   EXPECT_THAT(store->Load(0),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("lost")));
   EXPECT_TRUE(IsOn(*module_, kHostMemory));

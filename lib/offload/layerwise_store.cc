@@ -126,12 +126,10 @@ absl::Status LayerwiseStore::Prepare(int device) {
   }
   FF_ASSIGN_OR_RETURN(resident_,
                       LaneMemory::Allocate(resident_layout_.size_bytes, lane_));
-  for (const cuda::Copy& copy :
-       MakeCopies(tier_, resident_layout_, resident_->buffer.data())) {
-    FF_RETURN_IF_ERROR(
-        lane_->stream.CopyAsync(copy.to, copy.from, copy.size_bytes));
-    stats_.h2d_bytes += copy.size_bytes;
-  }
+  const std::vector<cuda::Copy> copies =
+      MakeCopies(tier_, resident_layout_, resident_->buffer.data());
+  FF_RETURN_IF_ERROR(lane_->stream.CopyBatchAsync(copies));
+  for (const cuda::Copy& copy : copies) stats_.h2d_bytes += copy.size_bytes;
   FF_RETURN_IF_ERROR(lane_->stream.Synchronize());
   for (const ChunkLayout& layout : layouts_) PointAtHost(layout);
   Point(resident_layout_, resident_->buffer.data(), device, resident_);
@@ -183,12 +181,10 @@ absl::Status LayerwiseStore::Fill(Slot& slot, size_t block) {
   if (slot.was_released) {
     FF_RETURN_IF_ERROR(slot.released->MakeWait(lane_->stream.handle()));
   }
-  for (const cuda::Copy& copy :
-       MakeCopies(tier_, layouts_[block], slot.memory->buffer.data())) {
-    FF_RETURN_IF_ERROR(
-        lane_->stream.CopyAsync(copy.to, copy.from, copy.size_bytes));
-    stats_.h2d_bytes += copy.size_bytes;
-  }
+  const std::vector<cuda::Copy> copies =
+      MakeCopies(tier_, layouts_[block], slot.memory->buffer.data());
+  FF_RETURN_IF_ERROR(lane_->stream.CopyBatchAsync(copies));
+  for (const cuda::Copy& copy : copies) stats_.h2d_bytes += copy.size_bytes;
   FF_RETURN_IF_ERROR(slot.copied->Record(lane_->stream.handle()));
   slot.block = block;
   return absl::OkStatus();

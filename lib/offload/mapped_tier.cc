@@ -19,9 +19,10 @@
 namespace firstframe {
 namespace {
 
-// Reads what the page cache lacks and enters all pages of a mapping, on several
-// threads. A hint: what it leaves (kernels before 5.14, a file that is cut
-// meanwhile), registering does, or says why it cannot.
+// Reads what the page cache lacks and enters all pages of a mapping, on a few
+// threads (sixteen took four times as long as four: they share locks). A hint:
+// what it leaves (kernels before 5.14, a file that is cut meanwhile),
+// registering does, or says why it cannot.
 void PopulateForReading(std::byte* data, uint64_t size_bytes, int threads) {
   constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ
   constexpr uint64_t kPart = 16 << 20;
@@ -65,7 +66,8 @@ class PinnedFile {
     }
     result.data_ = static_cast<std::byte*>(data);
     const int64_t start = MonotonicClock::Get().NowNs();
-    PopulateForReading(result.data_, result.size_bytes_, options.threads);
+    PopulateForReading(result.data_, result.size_bytes_,
+                       std::min(options.threads, 4));
     result.populate_ns_ = MonotonicClock::Get().NowNs() - start;
     result.region_ = PinnedRegion::Pin(result.data_, result.size_bytes_,
                                        /*read_only=*/true, options, runtime);
