@@ -42,9 +42,10 @@ ABSL_FLAG(
     "Size of the first device allocation, MiB; each later one is twice as "
     "large.");
 ABSL_FLAG(int, chunk_mib, 1024, "Size of the largest, MiB.");
-ABSL_FLAG(int, rest_ms, 0,
-          "Rest after each cycle, ms. After an unload the driver clears device "
-          "memory; a load that follows at once waits for that.");
+ABSL_FLAG(int, rest_ms, 10,
+          "Rest after each cycle, ms, as a module does between its uses. After "
+          "an unload the driver clears device memory; a load that follows at "
+          "once waits for that.");
 ABSL_FLAG(int, threads, 8, "Threads that populate and fill the host copy.");
 ABSL_FLAG(bool, guard, false,
           "Before each unload, prove on the device that no tensor changed.");

@@ -120,7 +120,7 @@ absl::StatusOr<StrategyResult> RunStrategy(OffloadStrategy strategy,
     FF_RETURN_IF_ERROR(CheckGoOn(options));
     FF_ASSIGN_OR_RETURN(OffloadSample sample, RunCycle(**cycler));
     result.samples.push_back(sample);
-    absl::SleepFor(options.rest);
+    if (runtime != nullptr) absl::SleepFor(options.rest);
     if (cycle == 0 || cycle + 1 == options.cycles) {
       const int which = cycle == 0 ? 0 : 1;
       result.resident_bytes[which] = ReadResidentBytes();
@@ -153,6 +153,7 @@ absl::StatusOr<OffloadBenchResult> RunOffloadBench(
     cuda::Runtime* runtime) {
   OffloadBenchResult result;
   result.is_identity = runtime == nullptr;
+  result.rest = options.rest;
   const auto measure = [&]() -> absl::Status {
     if (runtime == nullptr) return absl::OkStatus();
     FF_ASSIGN_OR_RETURN(const std::optional<double> rate,

@@ -21,7 +21,7 @@ struct OffloadBenchOptions {
   std::vector<OffloadStrategy> strategies = {OffloadStrategy::kFrozen,
                                              OffloadStrategy::kRoundtrip};
   int cycles = 5;
-  absl::Duration rest;  // after each cycle; not part of its times
+  absl::Duration rest;  // after each cycle
   int device = 0;
   FrozenStoreOptions store;
   uint64_t limit_block_bytes = uint64_t{256} << 20;  // of the limit's copies

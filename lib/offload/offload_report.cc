@@ -234,7 +234,7 @@ void WriteContext(const OffloadBenchResult& result,
   json.Key("guard").Bool(options.store.guard);
   json.Key("first_chunk_bytes").Uint(options.store.chunks.first_bytes);
   json.Key("chunk_bytes").Uint(options.store.chunks.most_bytes);
-  json.Key("rest_ms").Int(absl::ToInt64Milliseconds(options.rest));
+  json.Key("rest_ms").Int(absl::ToInt64Milliseconds(result.rest));
   WriteOptional("cgroup_limit_bytes", context.memory.cgroup_limit_bytes, json);
   WriteOptional("memlock_limit_bytes", context.memory.memlock_limit_bytes,
                 json);
@@ -251,8 +251,10 @@ void WriteOffloadText(const OffloadBenchResult& result,
       Gigabytes(result.tensor_bytes), context.source,
       context.device ? context.device->name : "no device: nothing is moved");
   if (!result.pinned_h2d_gb_per_s.empty()) {
-    out << absl::StrFormat("limit: %.2f GB/s, pinned copies to the device\n",
-                           result.limit_gb_per_s());
+    out << absl::StrFormat(
+        "limit: %.2f GB/s, pinned copies to the device; %d ms rest after each "
+        "cycle\n",
+        result.limit_gb_per_s(), absl::ToInt64Milliseconds(result.rest));
   } else if (!result.is_identity) {
     out << "limit: not measured: its block could not be pinned\n";
   }

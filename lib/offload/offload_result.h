@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace firstframe {
 
@@ -61,6 +62,7 @@ struct OffloadBenchResult {
   uint64_t tensors = 0;
   uint64_t tensor_bytes = 0;
   bool is_identity = false;  // no device: nothing moves
+  absl::Duration rest;       // after each cycle; not part of its times
   // Pinned host memory to the device, limit_block_bytes at a time, before the
   // strategies and after them: the limit is the larger. Empty without a device
   // and where not even that much could be pinned.
