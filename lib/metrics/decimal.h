@@ -13,9 +13,11 @@
 #include <emmintrin.h>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -80,6 +82,35 @@ inline uint64_t LastDigits(const char* end, int64_t count) {
   const uint64_t mask = kLastBytes[static_cast<size_t>(count + 16)];
   return EightDigits((LoadEight(end - 8) & mask) |
                      (0x3030303030303030 & ~mask));
+}
+
+// The same for 16 characters and a count of 0 to 16. Reads 16 bytes.
+inline uint64_t LastDigits16(const char* end, int64_t count) {
+#ifdef __SSE2__
+  alignas(32) static constexpr std::array<uint8_t, 32> kMask = [] {
+    std::array<uint8_t, 32> mask{};
+    for (size_t i = 16; i < 32; ++i) mask[i] = 0xFF;
+    return mask;
+  }();
+  const auto load = [](const void* from) {
+    return _mm_loadu_si128(static_cast<const __m128i*>(from));
+  };
+  // Digits as bytes, pairs as 16 bits, fours and eights as 32 bits.
+  const __m128i digits =
+      _mm_and_si128(_mm_sub_epi8(load(end - 16), _mm_set1_epi8('0')),
+                    load(kMask.data() + count));
+  const __m128i pairs =
+      _mm_add_epi16(_mm_mullo_epi16(_mm_and_si128(digits, _mm_set1_epi16(0xFF)),
+                                    _mm_set1_epi16(10)),
+                    _mm_srli_epi16(digits, 8));
+  const __m128i fours = _mm_madd_epi16(pairs, _mm_set1_epi32(100 | (1 << 16)));
+  const __m128i eights = _mm_madd_epi16(_mm_packs_epi32(fours, fours),
+                                        _mm_set1_epi32(10000 | (1 << 16)));
+  const auto both = static_cast<uint64_t>(_mm_cvtsi128_si64(eights));
+  return (both & 0xFFFFFFFF) * 100000000 + (both >> 32);
+#else
+  return LastDigits(end - 8, count - 8) * 100000000 + LastDigits(end, count);
+#endif
 }
 
 // 10^0 to 10^19.
@@ -227,8 +258,8 @@ inline const char* ParseJsonNumber(const char* readable, const char* p,
   if (whole == 0 || (*p == '0' && whole > 1)) return nullptr;
   if (whole > 16) return internal::ParseLongJsonNumber(begin, value);
   p += whole;
-  uint64_t significand = LastDigits(p, whole);
-  if (whole > 8) significand += LastDigits(p - 8, whole - 8) * 100000000;
+  uint64_t significand = whole == 1 ? static_cast<uint64_t>(p[-1] - '0')
+                                    : internal::LastDigits16(p, whole);
   int exponent = 0;
   if (*p == '.') {
     const int count = std::countr_zero(others >> (whole + 1));
@@ -238,10 +269,9 @@ inline const char* ParseJsonNumber(const char* readable, const char* p,
       return internal::ParseLongJsonNumber(begin, value);
     }
     p += 1 + count;
-    const uint64_t fraction = (LastDigits(p - 16, count - 16) * 100000000 +
-                               LastDigits(p - 8, count - 8)) *
-                                  100000000 +
-                              LastDigits(p, count);
+    const uint64_t fraction =
+        LastDigits(p - 16, count - 16) * 10000000000000000 +
+        internal::LastDigits16(p, std::min(count, 16));
     significand =
         significand * internal::kPowersOfTen[static_cast<size_t>(count)] +
         fraction;
@@ -268,9 +298,8 @@ inline const char* ParseJsonInteger(const char* readable, const char* p,
   if (count == 0 || count > 16 || (*p == '0' && count > 1)) return nullptr;
   p += count;
   if (*p == '.' || *p == 'e' || *p == 'E') return nullptr;
-  value =
-      static_cast<int64_t>(internal::LastDigits(p, count) +
-                           internal::LastDigits(p - 8, count - 8) * 100000000);
+  value = count == 1 ? p[-1] - '0'
+                     : static_cast<int64_t>(internal::LastDigits16(p, count));
   return p;
 }
 

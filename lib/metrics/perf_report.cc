@@ -12,10 +12,15 @@
 namespace firstframe {
 
 Distribution DescribeValues(std::vector<double> values) {
+  const double sum = ExactSum(values);
+  return DescribeValues(std::move(values), sum);
+}
+
+Distribution DescribeValues(std::vector<double> values, double sum) {
   Distribution d;
   d.count = static_cast<int64_t>(values.size());
   if (values.empty()) return d;
-  d.mean = ExactSum(values) / static_cast<double>(values.size());
+  d.mean = sum / static_cast<double>(values.size());
   const auto [min, max] = std::minmax_element(values.begin(), values.end());
   d.min = *min;
   d.max = *max;
@@ -139,7 +144,7 @@ PerfReport::Requests PerfReport::SummarizeRequests() const {
   if (!by_rank.empty()) {
     result.changes = FindChangePoints(by_rank.begin()->second);
   }
-  result.e2e_s = DescribeValues(std::move(all));
+  result.e2e_s = DescribeValues(std::move(all), result.total_s);
   for (const StageValues& values : stages_) {
     Stage stage;
     stage.name = values.name;
@@ -147,10 +152,10 @@ PerfReport::Requests PerfReport::SummarizeRequests() const {
     stage.calls = values.calls;
     stage.total_s = values.total_ms / 1e3;
     if (result.total_s > 0) stage.share = stage.total_s / result.total_s;
-    stage.call_ms = DescribeValues(values.mean_ms);
-    if (values.calls > 0) {
-      stage.call_ms.mean = values.total_ms / static_cast<double>(values.calls);
-    }
+    stage.call_ms = DescribeValues(values.mean_ms, 0);
+    stage.call_ms.mean =
+        values.calls > 0 ? values.total_ms / static_cast<double>(values.calls)
+                         : 0;
     stage.call_ms.min = values.min_ms;
     stage.call_ms.max = values.max_ms;
     result.stages.push_back(std::move(stage));

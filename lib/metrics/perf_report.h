@@ -29,6 +29,8 @@ struct Distribution {
 
 // Of values in any order; all zero when there are none.
 Distribution DescribeValues(std::vector<double> values);
+// The same of values whose sum is known.
+Distribution DescribeValues(std::vector<double> values, double sum);
 
 struct ReportOptions {
   bool include_warmup = false;
