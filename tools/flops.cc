@@ -19,6 +19,7 @@
 #include "lib/cli/tool.h"
 #include "lib/cuda/dynamic_library.h"
 #include "lib/cuda/runtime.h"
+#include "lib/flops/architecture_reader.h"
 #include "lib/flops/device_peaks.h"
 #include "lib/flops/flops_report.h"
 #include "lib/flops/flops_tables.h"
@@ -87,8 +88,9 @@ cli::Tool Describe() {
   tool.summary = "Counts the operations of diffusion models and their runs.";
   tool.arguments = "MODEL|FILE|FOLDER";
   tool.description =
-      "MODEL is a name of --list; FILE a config.json, a safetensors file or an "
-      "index; FOLDER a component or a whole pipeline. A multiply-add counts "
+      "MODEL is a name of --list; FILE a config.json ('-' and pipes too), a "
+      "safetensors file or an index; FOLDER a component or a whole pipeline. A "
+      "multiply-add counts "
       "two, "
       "as in torch's FlopCounterMode, and the counts equal its own. Three "
       "utilisations are kept apart: MFU credits the dense model's work, "
@@ -254,6 +256,22 @@ absl::Status UseMeasuredPeak(FlopsRequest& request) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<ModelDescription>> Load(
+    const std::string& argument) {
+  if (argument == "-") {
+    FF_ASSIGN_OR_RETURN(const std::string text, cli::ReadInput(argument));
+    FF_ASSIGN_OR_RETURN(ModelDescription model,
+                        ReadModelConfig(text, "standard input"));
+    return std::vector<ModelDescription>{std::move(model)};
+  }
+  const std::string path = cli::ResolvePath(argument);
+  absl::StatusOr<std::vector<ModelDescription>> models = LoadModels(path);
+  if (absl::IsNotFound(models.status()) && path != argument) {
+    return LoadModels(argument);  // a model's name is no path
+  }
+  return models;
+}
+
 absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   const bool lists = absl::GetFlag(FLAGS_list);
   if (lists || absl::GetFlag(FLAGS_peaks)) {
@@ -274,11 +292,7 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   }
   FF_ASSIGN_OR_RETURN(FlopsRequest request, RequestFromFlags());
   if (measures) FF_RETURN_IF_ERROR(UseMeasuredPeak(request));
-  const std::string path = cli::ResolvePath(arguments[0]);
-  absl::StatusOr<std::vector<ModelDescription>> models = LoadModels(path);
-  if (absl::IsNotFound(models.status()) && path != arguments[0]) {
-    models = LoadModels(arguments[0]);  // a model's name is no path
-  }
+  absl::StatusOr<std::vector<ModelDescription>> models = Load(arguments[0]);
   // No model for an architecture is an answer that was not found, not a build
   // that is missing something.
   if (absl::IsUnimplemented(models.status())) {

@@ -70,6 +70,13 @@ out_has '"class": "UMT5EncoderModel"'
 expect 0 "a component" "$TOOL" "$TMP/pipe/vae" --vae=encode --vae_tile=256
 out_has 'note: encode'
 expect 0 "a config" "$TOOL" "$TMP/pipe/transformer/config.json"
+expect_stdin 0 "a config on standard input" "$(cat "$TMP/pipe/transformer/config.json")" "$TOOL" - --format=json
+out_has '"forward_flops": 283001787777024,'
+mkfifo "$TMP/fifo"
+cat "$TMP/pipe/transformer/config.json" >"$TMP/fifo" &
+expect 0 "a config through a pipe" "$TOOL" "$TMP/fifo" --format=json
+wait
+out_has '"forward_flops": 283001787777024,'
 echo '{"_class_name": "UNet2DConditionModel"}' >"$TMP/unet.json"
 expect 2 "a class without a model" "$TOOL" "$TMP/unet.json"
 err_has "no cost model for class 'UNet2DConditionModel'"

@@ -38,10 +38,14 @@ class Config {
     return object_[ToStd(key)].get(value) == simdjson::SUCCESS ? value
                                                                : otherwise;
   }
-  double Double(absl::string_view key, double otherwise) {
+  // A multiple of a width, from 0 to 1024.
+  double Ratio(absl::string_view key, double otherwise) {
+    constexpr double kMaxRatio = 1024;
     double value;
-    return object_[ToStd(key)].get(value) == simdjson::SUCCESS ? value
-                                                               : otherwise;
+    if (object_[ToStd(key)].get(value) != simdjson::SUCCESS) return otherwise;
+    if (value >= 0 && value <= kMaxRatio) return value;
+    Fail(key, absl::StrCat("a number from 0 to ", kMaxRatio));
+    return otherwise;
   }
   std::string String(absl::string_view key) {
     std::string_view value;
@@ -181,7 +185,7 @@ TransformerConfig ReadHunyuanVideo(Config& config) {
   out.single_layers = config.Int("num_single_layers", 40);
   out.refiner_layers = config.Int("num_refiner_layers", 2);
   out.ffn_dim = static_cast<int64_t>(static_cast<double>(out.hidden_dim()) *
-                                     config.Double("mlp_ratio", 4.0));
+                                     config.Ratio("mlp_ratio", 4.0));
   out.in_channels = config.Int("in_channels", 16);
   out.out_channels = config.Int("out_channels", 16);
   out.text_dim = config.Int("text_embed_dim", 4096);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/flops/golden_layouts.h"
@@ -105,6 +106,20 @@ TEST(ReadModelConfig, NamesWhatIsWrong) {
   EXPECT_THAT(ReadModelConfig(R"({"_class_name": "WanModel", "dim": 0})", "c"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("attention_head_dim is 0")));
+}
+
+TEST(ReadModelConfig, RefusesRatiosThatNoWidthHas) {
+  for (const char* ratio : {"1e300", "-1", "1025"}) {
+    EXPECT_THAT(
+        ReadModelConfig(
+            absl::StrCat(R"({"_class_name": "HunyuanVideoTransformer3DModel",)"
+                         R"("mlp_ratio": )",
+                         ratio, "}"),
+            "c"),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr("mlp_ratio: expected a number from 0 to 1024")))
+        << ratio;
+  }
 }
 
 TEST(ReadModelConfig, SurvivesEveryTruncation) {

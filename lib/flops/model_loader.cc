@@ -1,8 +1,9 @@
 #include "lib/flops/model_loader.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -19,31 +20,42 @@ namespace {
 namespace fs = std::filesystem;
 
 // Configs are a few kilobytes; this stops a mistyped path to weights.
-constexpr uintmax_t kMaxConfigBytes = 16 << 20;
+constexpr size_t kMaxConfigBytes = 16 << 20;
 
 bool Exists(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
 
+// Pipes have no size: what they hold is read as far as a config may reach.
 absl::StatusOr<std::string> ReadConfigText(const fs::path& path) {
-  std::error_code error;
-  const uintmax_t size = fs::file_size(path, error);
-  if (error) {
-    return absl::ErrnoToStatus(error.value(),
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::ErrnoToStatus(errno,
                                absl::StrCat("cannot read ", path.string()));
   }
-  if (size > kMaxConfigBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path.string(), ": ", size, " bytes are no model config"));
+  std::string text;
+  char block[65536];
+  while (text.size() <= kMaxConfigBytes && file) {
+    file.read(block, sizeof block);
+    text.append(block, static_cast<size_t>(file.gcount()));
   }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || !text) {
+  if (file.bad()) {
     return absl::DataLossError(absl::StrCat("cannot read ", path.string()));
   }
-  return text.str();
+  if (text.size() > kMaxConfigBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path.string(), ": over ", kMaxConfigBytes, " bytes, no model config"));
+  }
+  return text;
+}
+
+// By its name; what comes through a pipe can only be one.
+bool IsConfig(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_fifo(path, error)) return true;
+  return !fs::is_directory(path, error) && path.extension() == ".json" &&
+         !absl::EndsWith(path.string(), ".index.json");
 }
 
 absl::StatusOr<ModelLayout> ReadLayout(const std::string& path) {
@@ -126,8 +138,7 @@ absl::StatusOr<std::vector<ModelDescription>> LoadModels(
   if (is_folder && Exists(location / "config.json")) {
     FF_ASSIGN_OR_RETURN(ModelDescription model, LoadComponent(location));
     models.push_back(std::move(model));
-  } else if (!is_folder && absl::EndsWith(path, ".json") &&
-             !absl::EndsWith(path, ".index.json")) {
+  } else if (IsConfig(location)) {
     FF_ASSIGN_OR_RETURN(const std::string text, ReadConfigText(location));
     FF_ASSIGN_OR_RETURN(ModelDescription model, ReadModelConfig(text, path));
     models.push_back(std::move(model));

@@ -16,7 +16,7 @@ namespace firstframe {
 //   a folder with model_index.json each component that has a cost model
 //   a folder with config.json      that component; with safetensors beside it
 //                                  also its parameter count
-//   a .json file                   a component's config
+//   a .json file, or a pipe        a component's config
 //   a safetensors file or index    inferred from names and shapes
 // A component of an unknown class is priced by its linear layers when its
 // tensors are at hand. Errors name the path.
