@@ -38,6 +38,8 @@ expect 0 "an impossible time" "$TOOL" wan2.1-t2v-14b --time_ms=1 --peak_tflops=9
 out_has 'over 100%'
 expect 0 "the peak from the environment" env VIDEOX_PERF_PEAK_TFLOPS=1000 "$TOOL" wan-tiny --time_ms=5
 out_has 'peak from +VIDEOX_PERF_PEAK_TFLOPS'
+expect 2 "a peak that is none" "$TOOL" wan-tiny --time_ms=5 --peak_tflops=nan
+err_has 'peak_tflops is nan, expected a positive number'
 expect 2 "no peak in the environment" env VIDEOX_PERF_PEAK_TFLOPS=fast "$TOOL" wan-tiny --time_ms=5
 err_has "VIDEOX_PERF_PEAK_TFLOPS is 'fast', expected a number"
 expect 0 "a training step" "$TOOL" wan2.1-t2v-1.3b --train=lora --checkpointing=full --format=json --time_ms=9000 --device_name='NVIDIA H200'

@@ -165,6 +165,7 @@ TransformerConfig ReadOriginalWan(Config& config, ModelDescription& model) {
   out.patch_h = out.patch_w = 2;
   if (config.Has("patch_size")) ReadPatch(config, 2, out);
   out.default_text_tokens = config.Int("text_len", 512);
+  model.stated_text_tokens = out.default_text_tokens;
   if (config.String("model_type") == "i2v") {
     out.image_dim = 1280;
     out.added_kv_dim = dim;

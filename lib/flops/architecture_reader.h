@@ -25,6 +25,9 @@ struct ModelDescription {
   std::variant<TransformerConfig, WanVaeCostConfig, TextEncoderConfig> config;
   // Known when tensors, or a published parameter count, are.
   std::optional<CompatModel> compat;
+  // The text length that the class states and the original prices cross
+  // attention at: `text_len` of Wan's own and VideoX-Fun's classes; 0: none.
+  int64_t stated_text_tokens = 0;
   // What was assumed, in sentences for a report.
   std::vector<std::string> notes;
 

@@ -82,6 +82,18 @@ TEST(ReadModelLayout, ReadsWansOwnNames) {
   ASSERT_OK_AND_ASSIGN(const ModelDescription known,
                        KnownModel("wan2.1-t2v-1.3b"));
   EXPECT_EQ(Price(*model.transformer()), Price(*known.transformer()));
+  EXPECT_EQ(model.compat->text_tokens, 512);
+  EXPECT_EQ(known.stated_text_tokens, 0) << "Diffusers' class states none";
+}
+
+TEST(ReadModelConfig, ReadsTheTextLengthThatWansOwnClassStates) {
+  ASSERT_OK_AND_ASSIGN(
+      const ModelDescription model,
+      ReadModelConfig(R"({"_class_name": "WanModel", "dim": 1536,
+          "num_heads": 12, "num_layers": 30, "ffn_dim": 8960, "text_len": 77})",
+                      "c"));
+  EXPECT_EQ(model.stated_text_tokens, 77);
+  EXPECT_EQ(model.transformer()->default_text_tokens, 77);
 }
 
 TEST(ReadModelConfig, NamesWhatIsWrong) {

@@ -58,8 +58,15 @@ void WriteComponent(const ComponentCost& component, std::ostream& out) {
   if (component.compat_forward) {
     out << absl::StrFormat(
         "  VIDEOX_PERF's figure %.6g FLOPs a sample (2 params tokens + "
-        "widths)\n",
+        "widths",
         *component.compat_forward);
+    const CompatModel& compat = *component.model.compat;
+    if (compat.text_tokens > 0) {
+      out << absl::StrFormat(", text %d", compat.text_tokens);
+    } else if (compat.widths.cross > 0) {
+      out << "; no text: this class does not state its length";
+    }
+    out << ")\n";
   }
   for (const std::string& note : component.model.notes) {
     out << "  note: " << note << '\n';
@@ -207,6 +214,7 @@ void WriteFlopsJson(const FlopsReport& report, JsonWriter& json) {
     }
     json.EndObject();
     json.Key("compat_forward_flops").OptionalDouble(component.compat_forward);
+    json.Key("compat_text_tokens").Int(component.model.stated_text_tokens);
     json.Key("model_flops").Double(component.run.model);
     json.Key("executed_flops").Double(component.run.executed);
     json.Key("hardware_flops").Double(component.run.hardware);

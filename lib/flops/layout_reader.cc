@@ -173,6 +173,7 @@ struct Signature {
   std::array<absl::string_view, 2> tensors;
   TransformerConfig (*read)(const ModelLayout&);
   int64_t text_tokens;
+  bool states_text_tokens = false;  // as an attribute of its class
 };
 
 constexpr Signature kSignatures[] = {
@@ -182,7 +183,8 @@ constexpr Signature kSignatures[] = {
      512},
     {{"text_embedding.0.weight", "blocks.0.cross_attn.q.weight"},
      OriginalWan,
-     512},
+     512,
+     true},
     {{"x_embedder.proj.weight", "context_embedder.proj_in.weight"},
      HunyuanVideo,
      256},
@@ -217,7 +219,10 @@ absl::StatusOr<ModelDescription> ReadModelLayout(const ModelLayout& layout,
     model.class_name = config.class_name;
     model.config = std::move(config);
     model.notes.push_back("architecture inferred from tensor names and shapes");
-    model.compat = CompatModelFromLayout(layout, /*text_tokens=*/0);
+    if (signature.states_text_tokens) {
+      model.stated_text_tokens = signature.text_tokens;
+    }
+    model.compat = CompatModelFromLayout(layout, model.stated_text_tokens);
     return model;
   }
   TransformerConfig config;

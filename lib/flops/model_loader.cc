@@ -95,7 +95,9 @@ absl::StatusOr<ModelDescription> LoadComponent(const fs::path& folder) {
   if (!model.ok() && absl::IsUnimplemented(model.status())) {
     return ReadModelLayout(*layout, folder.string());
   }
-  if (model.ok()) model->compat = CompatModelFromLayout(*layout, 0);
+  if (model.ok()) {
+    model->compat = CompatModelFromLayout(*layout, model->stated_text_tokens);
+  }
   return model;
 }
 

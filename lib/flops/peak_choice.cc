@@ -28,9 +28,14 @@ absl::StatusOr<PeakChoice> ChoosePeak(const PeakWish& wish, MathType math,
   }
   double tflops = wish.flag_tflops.value_or(0);
   const char* from = "--peak_tflops";
+  if (!(tflops >= 0 && std::isfinite(tflops))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(from, " is ", tflops, ", expected a positive number"));
+  }
   if (!wish.flag_tflops && !wish.variable.empty()) {
     from = "VIDEOX_PERF_PEAK_TFLOPS";
-    if (!absl::SimpleAtod(wish.variable, &tflops) || !std::isfinite(tflops)) {
+    if (!absl::SimpleAtod(wish.variable, &tflops) || !std::isfinite(tflops) ||
+        tflops < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(from, " is '", wish.variable, "', expected a number"));
     }

@@ -24,9 +24,9 @@ struct PeakChoice {
   std::string reason;                // where it is from, or why there is none
 };
 
-// The flag, else the variable, else the table's rate for `math`; 0 and below
-// count as not given. InvalidArgument when the variable is no finite number:
-// better than a utilisation by another peak than the one asked for.
+// The flag, else the variable, else the table's rate for `math`; 0 counts as
+// not given. InvalidArgument for a flag or a variable that is no number a peak
+// can be: better than a utilisation by another peak than the one asked for.
 absl::StatusOr<PeakChoice> ChoosePeak(const PeakWish& wish, MathType math,
                                       const DevicePeaks& peaks);
 

@@ -1,5 +1,7 @@
 #include "lib/flops/peak_choice.h"
 
+#include <cmath>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/testing/status_matchers.h"
@@ -56,7 +58,14 @@ TEST(PeakChoice, TheVariableWinsOverTheTableTheFlagOverBoth) {
 }
 
 TEST(PeakChoice, RefusesAVariableThatIsNoNumber) {
-  for (const char* value : {"fast", "nan", "inf", "1e"}) {
+  for (const double value : {-1.0, std::nan(""), HUGE_VAL}) {
+    EXPECT_THAT(ChoosePeak({.flag_tflops = value}, MathType::kBf16,
+                           BuiltinDevicePeaks())
+                    .status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("expected a positive number")));
+  }
+  for (const char* value : {"fast", "nan", "inf", "1e", "-3"}) {
     EXPECT_THAT(
         ChoosePeak({.variable = value}, MathType::kBf16, BuiltinDevicePeaks())
             .status(),

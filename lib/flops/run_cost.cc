@@ -45,6 +45,10 @@ int64_t BackwardFlops(const OperatorCost& op, TrainingMode mode) {
 }
 
 absl::Status ValidateOptions(const RunOptions& options) {
+  if (options.training == TrainingMode::kLora && options.lora_rank == 0) {
+    return absl::InvalidArgumentError(
+        "LoRA rank is 0, expected adapters to train");
+  }
   const std::pair<const char*, int64_t> positive[] = {
       {"steps", options.steps},
       {"forwards per step", options.forwards_per_step},

@@ -154,6 +154,13 @@ TEST(PriceRun, RefusesOptionsOutOfRange) {
   }
 }
 
+TEST(PriceRun, LoraNeedsARank) {
+  EXPECT_THAT(
+      PriceRun(Forward(), {.training = TrainingMode::kLora, .lora_rank = 0}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("LoRA rank is 0")));
+}
+
 TEST(ComputeUtilization, FlagsAndKeepsMoreThanOneHundredPercent) {
   RunCost cost{.model = 2e15, .executed = 1e15, .hardware = 1.5e15};
   auto result = ComputeUtilization(cost, 1.0, 1000.0);

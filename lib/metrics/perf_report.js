@@ -5,7 +5,8 @@ const percent = (x) => x === null ? '–' : `${ff.number(x * 100)} %`;
 const card = (value, label) => ff.el('div', {class: 'card'}, ff.el('b', {}, value), ff.el('span', {}, label));
 
 // Bars stacked from parts, one a record, with the parts named under the pointer.
-function plot(title, series, partsOf, totalOf, nameOf) {
+// What the parts leave of the total is `restName`.
+function plot(title, series, partsOf, totalOf, restName, nameOf) {
   const shown = series.slice(-400);
   if (!shown.length) return;
   const names = [...new Set(shown.flatMap((record) => Object.keys(partsOf(record))))];
@@ -35,7 +36,8 @@ function plot(title, series, partsOf, totalOf, nameOf) {
     ff.tip(bar, [`${nameOf(record)}: ${seconds(totalOf(record))}`, ...names.filter((name) => partsOf(record)[name]).map((name) => `${name}: ${seconds(partsOf(record)[name])}`)].join('\n'));
     chart.append(bar);
   });
-  const legend = ff.el('p', {class: 'soft'}, names.map((name) => ff.el('span', {}, ff.el('span', {style: `color: ${colour(name)}`}, '■ '), `${name}  `)));
+  const legend = ff.el('p', {class: 'soft'}, names.map((name) => ff.el('span', {}, ff.el('span', {style: `color: ${colour(name)}`}, '■ '), `${name}  `)),
+      ff.el('span', {style: 'color: var(--gap)'}, '■ '), restName);
   main.append(ff.el('h2', {}, title + (shown.length < series.length ? ` (the last ${shown.length} of ${series.length})` : '')), ff.el('div', {class: 'panel', style: 'padding: 12px'}, chart, legend));
 }
 
@@ -56,7 +58,7 @@ if (requests) {
       card(seconds(requests.e2e_s.p95), 'p95'), card(seconds(requests.e2e_s.p99), 'p99'),
       card(ff.number(requests.requests_per_hour), 'requests/hour a rank'), card(percent(requests.dit.mfu), 'transformer MFU'),
       card(ff.bytes(requests.peak_alloc_bytes), 'peak allocated')));
-  plot('Requests', ff.data.request_series, (r) => r.stages, (r) => r.e2e_s, (r) => `request ${r.req}, rank ${r.rank}`);
+  plot('Requests', ff.data.request_series, (r) => r.stages, (r) => r.e2e_s, 'end to end', (r) => `request ${r.req}, rank ${r.rank}`);
   table('Stages', ['stage', 'calls', 'total', 'share', 'mean', 'p50', 'p95', 'p99', 'max'], requests.stages.map((stage) => [stage.name, stage.calls, seconds(stage.total_s), percent(stage.share), ...['mean', 'p50', 'p95', 'p99', 'max'].map((key) => seconds(stage.call_ms[key] / 1e3))]));
   table('Ranks', ['rank', 'requests', 'p50', 'of the median'], rankRows(requests.ranks));
   table('Changes of level', ['request', 'before', 'after', 'change'], changeRows(requests.changes));
@@ -66,7 +68,7 @@ if (training) {
       card(training.steps, 'steps measured'), card((training.step_s_is_estimate ? '~' : '') + seconds(training.step_s_p50), 'step, p50'),
       card((training.step_s_is_estimate ? '~' : '') + seconds(training.step_s_p95), 'p95'), card(ff.number(training.samples_per_s), 'samples/s'),
       card(percent(training.dit.mfu), 'MFU'), card(percent(training.dit.hfu), 'HFU'), card(ff.bytes(training.peak_alloc_bytes), 'peak allocated')));
-  plot('Training windows', ff.data.window_series, (w) => w.phases_s, (w) => w.p95_s, (w) => `steps ${w.step_first} to ${w.step_last}, rank ${w.rank}, p50 ${seconds(w.p50_s)}, p95`);
+  plot('Training windows', ff.data.window_series, (w) => w.phases_s, (w) => w.p95_s, 'p95 of the steps', (w) => `steps ${w.step_first} to ${w.step_last}, rank ${w.rank}, p50 ${seconds(w.p50_s)}, p95`);
   const sum = Object.values(training.phases_s).reduce((a, b) => a + b, 0);
   table('Phases', ['phase', 'a step', 'share'], Object.entries(training.phases_s).map(([name, value]) => [name, seconds(value), percent(value / sum)]));
   table('Ranks', ['rank', 'steps', 'p50', 'of the median'], rankRows(training.ranks));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "lib/base/utf8.h"
 #include "lib/html/page.h"
 #include "lib/metrics/perf_report_assets.h"
 #include "lib/metrics/perf_report_text.h"
@@ -54,13 +55,16 @@ std::string Bytes(const std::optional<MemoryPeaks>& peaks, bool is_alloc) {
 
 class Exposition {
  public:
+  // `suffix` is for samples that belong to a family of another name: "_sum" and
+  // "_count" of a summary, which must stand with it.
   void Add(absl::string_view name, absl::string_view type,
-           absl::string_view help, absl::string_view labels, double value) {
+           absl::string_view help, absl::string_view labels, double value,
+           absl::string_view suffix = "") {
     if (described_.insert(std::string(name)).second) {
       absl::StrAppend(&text_, "# HELP ", name, " ", help, "\n# TYPE ", name,
                       " ", type, "\n");
     }
-    absl::StrAppend(&text_, name,
+    absl::StrAppend(&text_, name, suffix,
                     labels.empty() ? "" : absl::StrCat("{", labels, "}"), " ",
                     Number(value).empty() ? "NaN" : Number(value), "\n");
   }
@@ -79,7 +83,7 @@ class Exposition {
 std::string Label(absl::string_view name, absl::string_view value) {
   return absl::StrCat(
       name, "=\"",
-      absl::StrReplaceAll(value,
+      absl::StrReplaceAll(ToValidUtf8(value),
                           {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}}),
       "\"");
 }
@@ -91,16 +95,18 @@ void ExposeRequests(const PerfReport::Requests& requests, Exposition& out) {
   out.Add("videox_perf_warmup_requests_total", "counter",
           "Requests left out as warm-up.", "",
           static_cast<double>(requests.warmup));
+  constexpr absl::string_view kSeconds = "videox_perf_request_seconds";
+  constexpr absl::string_view kHelp = "End-to-end time of requests.";
   for (const auto& [quantile, value] :
        {std::pair<const char*, double>{"0.5", e2e.p50},
         {"0.95", e2e.p95},
         {"0.99", e2e.p99}}) {
-    out.Add("videox_perf_request_seconds", "summary",
-            "End-to-end time of requests.", Label("quantile", quantile), value);
+    out.Add(kSeconds, "summary", kHelp, Label("quantile", quantile), value);
   }
   absl::string_view none;
-  out.Add("videox_perf_request_seconds_sum", "untyped", "Sum of the above.",
-          none, requests.total_s);
+  out.Add(kSeconds, "summary", kHelp, none, requests.total_s, "_sum");
+  out.Add(kSeconds, "summary", kHelp, none, static_cast<double>(e2e.count),
+          "_count");
   for (const PerfReport::Stage& stage : requests.stages) {
     const std::string label = Label("stage", stage.name);
     out.Add("videox_perf_stage_seconds_total", "counter",
@@ -125,13 +131,17 @@ void ExposeRequests(const PerfReport::Requests& requests, Exposition& out) {
 void ExposeTraining(const TrainingSummary& training, Exposition& out) {
   out.Add("videox_perf_steps_total", "counter", "Measured training steps.", "",
           static_cast<double>(training.steps));
+  constexpr absl::string_view kSeconds = "videox_perf_step_seconds";
+  constexpr absl::string_view kHelp =
+      "Time of training steps, pooled from windows.";
   for (const auto& [quantile, value] :
        {std::pair<const char*, double>{"0.5", training.step.p50.value_s},
         {"0.95", training.step.p95.value_s}}) {
-    out.Add("videox_perf_step_seconds", "summary",
-            "Time of training steps, pooled from windows.",
-            Label("quantile", quantile), value);
+    out.Add(kSeconds, "summary", kHelp, Label("quantile", quantile), value);
   }
+  out.Add(kSeconds, "summary", kHelp, "", training.total_s, "_sum");
+  out.Add(kSeconds, "summary", kHelp, "", static_cast<double>(training.steps),
+          "_count");
   for (const auto& [name, seconds] : training.phases_s) {
     out.Add("videox_perf_phase_seconds", "gauge", "Mean time a step.",
             Label("phase", name), seconds);

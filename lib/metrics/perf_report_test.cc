@@ -1,12 +1,17 @@
 #include "lib/metrics/perf_report.h"
 
+#include <map>
 #include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/base/utf8.h"
 #include "lib/metrics/change_point.h"
 #include "lib/metrics/median_ratio.h"
 #include "lib/metrics/perf_report_text.h"
@@ -148,6 +153,53 @@ TEST(PerfPrometheus, DescribesEachMetricOnce) {
               HasSubstr("stage_seconds_total{stage=\"vae \\\"x\\\"\\n\"}"));
   const std::string help = "# TYPE videox_perf_stage_seconds_total";
   EXPECT_EQ(text.find(help), text.rfind(help));
+}
+
+// What promtool's linter insists on: one description a family, a family's
+// samples in one piece behind it, and no family named as another's sample.
+TEST(PerfPrometheus, KeepsTheRulesOfTheFormat) {
+  PerfReport report(ReportOptions{});
+  RequestRecord request = Request(0, 2);
+  request.stages.emplace_back("vae \xFF", SummarizeStage({1}));
+  request.peaks = MemoryPeaks{1, 2};
+  report.Add(request);
+  TrainWindowRecord window;
+  window.steps = 3;
+  window.step_s_p50 = window.step_s_p95 = 1;
+  window.phases_s = {{"fwd", 0.5}, {"bwd", 0.5}};
+  window.throughput = WindowThroughput{.wall_s = 3};
+  report.Add(window);
+  const std::string text = PerfPrometheus(report);
+  EXPECT_EQ(FindInvalidUtf8(text), text.size());
+  std::map<std::string, std::string> types;
+  std::string family;
+  int samples = 0;
+  for (const std::string& line : std::vector<std::string>(
+           absl::StrSplit(text, '\n', absl::SkipEmpty()))) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    if (words[1] == "TYPE") {
+      family = words[2];
+      EXPECT_TRUE(types.emplace(family, words[3]).second) << line;
+      for (const char* suffix : {"_sum", "_count", "_bucket"}) {
+        if (!absl::EndsWith(family, suffix)) continue;
+        EXPECT_EQ(types.count(std::string(absl::StripSuffix(family, suffix))),
+                  0u)
+            << line;
+      }
+    }
+    if (words[0] == "#") continue;
+    std::string name = line.substr(0, line.find_first_of("{ "));
+    if (types[family] == "summary") {
+      name = std::string(
+          absl::StripSuffix(absl::StripSuffix(name, "_sum"), "_count"));
+    }
+    EXPECT_EQ(name, family) << line;
+    EXPECT_EQ(types[family] == "counter", absl::EndsWith(name, "_total"));
+    ++samples;
+  }
+  EXPECT_GE(samples, 20);
+  EXPECT_THAT(text, HasSubstr("\nvideox_perf_request_seconds_sum 2\n"));
+  EXPECT_THAT(text, HasSubstr("\nvideox_perf_step_seconds_count 3\n"));
 }
 
 TEST(PerfCsvRow, HasAsManyFieldsAsTheHeader) {

@@ -38,7 +38,7 @@ void WriteRate(absl::string_view what, const PerfRate& rate,
     if (rate.hfu && *rate.hfu != *rate.mfu) {
       out << absl::StrFormat(", HFU %.2f%%", *rate.hfu * 100);
     }
-    if (*rate.mfu > 1) {
+    if (std::max(*rate.mfu, rate.hfu.value_or(0)) > 1) {
       out << " (over 100%: check the peak and the time)";
     }
   } else {

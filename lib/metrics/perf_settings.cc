@@ -12,16 +12,32 @@ namespace {
 
 using Getter = absl::FunctionRef<const char*(const char*)>;
 
+// Python takes 14_000_000_000: an underscore between two digits goes.
+std::string WithoutUnderscores(absl::string_view text) {
+  std::string kept;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool groups = text[i] == '_' && i > 0 && i + 1 < text.size() &&
+                        absl::ascii_isdigit(text[i - 1]) &&
+                        absl::ascii_isdigit(text[i + 1]);
+    if (!groups) kept += text[i];
+  }
+  return kept;
+}
+
 int64_t IntOr(Getter get, const char* name, int64_t otherwise) {
   const char* text = get(name);
   int64_t value;
-  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
+  return text != nullptr && absl::SimpleAtoi(WithoutUnderscores(text), &value)
+             ? value
+             : otherwise;
 }
 
 std::optional<double> OptionalDouble(Getter get, const char* name) {
   const char* text = get(name);
   double value;
-  if (text != nullptr && absl::SimpleAtod(text, &value)) return value;
+  if (text != nullptr && absl::SimpleAtod(WithoutUnderscores(text), &value)) {
+    return value;
+  }
   return std::nullopt;
 }
 

@@ -49,6 +49,20 @@ TEST(ReadPerfSettings, ReadsEveryVariable) {
   EXPECT_EQ(settings.Tag(), "[Perf][rank3]");
 }
 
+TEST(ReadPerfSettings, TakesNumbersAsPythonDoes) {
+  const PerfSettings settings =
+      Read({{"VIDEOX_PERF", "+1"},
+            {"VIDEOX_PERF_DIT_PARAMS", "14_288_491_584"},
+            {"VIDEOX_PERF_PEAK_TFLOPS", " 9_89.5e0\n"},
+            {"VIDEOX_PERF_WARMUP", "_3"},
+            {"VIDEOX_PERF_EVERY", "1__0"}});
+  EXPECT_EQ(settings.level, 1);
+  EXPECT_EQ(settings.dit_params, 14'288'491'584);
+  EXPECT_EQ(settings.peak_tflops, 989.5);
+  EXPECT_EQ(settings.warmup, 0);
+  EXPECT_EQ(settings.every, 50);
+}
+
 TEST(ReadPerfSettings, TakesDefaultsForWhatDoesNotParse) {
   const PerfSettings settings = Read({{"VIDEOX_PERF", "1"},
                                       {"VIDEOX_PERF_EVERY", "many"},
