@@ -74,7 +74,11 @@ TEST(ReadModelLayout, ReadsWansOwnNames) {
   layout.Add("head.head.weight", {64, 1536});
   for (int i = 0; i < 30; ++i) {
     const std::string block = "blocks." + std::to_string(i);
-    layout.Add(block + ".cross_attn.q.weight", {1536, 1536});
+    for (const char* attention : {".self_attn.", ".cross_attn."}) {
+      for (const char* projection : {"q", "k", "v", "o"}) {
+        layout.Add(block + attention + projection + ".weight", {1536, 1536});
+      }
+    }
     layout.Add(block + ".ffn.0.weight", {8960, 1536});
   }
   ASSERT_OK_AND_ASSIGN(const ModelDescription model,
@@ -82,7 +86,9 @@ TEST(ReadModelLayout, ReadsWansOwnNames) {
   ASSERT_OK_AND_ASSIGN(const ModelDescription known,
                        KnownModel("wan2.1-t2v-1.3b"));
   EXPECT_EQ(Price(*model.transformer()), Price(*known.transformer()));
-  EXPECT_EQ(model.compat->text_tokens, 512);
+  // The original's figure for the class that states text_len.
+  EXPECT_EQ(model.stated_text_tokens, 512);
+  EXPECT_EQ(model.compat->AttentionFlops(32760), 200907089510400.0);
   EXPECT_EQ(known.stated_text_tokens, 0) << "Diffusers' class states none";
 }
 
