@@ -69,6 +69,10 @@ json_valid "$OUT"
 out_has '"forward_flops": 283001787777024,'
 out_has '"class": "AutoencoderKLWan"'
 out_has '"class": "UMT5EncoderModel"'
+mkdir "$TMP/pipe/image_encoder"
+echo '{"_class_name": "SomeEncoder"}' >"$TMP/pipe/image_encoder/config.json"
+expect 0 "a pipeline by its index" "$TOOL" "$TMP/pipe/model_index.json"
+out_has 'note: not in these figures, for want of a cost model: image_encoder$'
 expect 0 "a component" "$TOOL" "$TMP/pipe/vae" --vae=encode --vae_tile=256
 out_has 'note: encode'
 expect 0 "a config" "$TOOL" "$TMP/pipe/transformer/config.json"

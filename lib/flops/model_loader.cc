@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "lib/base/status_macros.h"
 #include "lib/flops/known_models.h"
 #include "lib/safetensors/checkpoint.h"
@@ -104,12 +105,16 @@ absl::StatusOr<ModelDescription> LoadComponent(const fs::path& folder) {
 absl::StatusOr<std::vector<ModelDescription>> LoadPipeline(
     const fs::path& folder) {
   std::vector<ModelDescription> models;
+  std::vector<std::string> left_out;
   // In the order in which a request runs them.
   for (const char* name : {"text_encoder", "text_encoder_2", "image_encoder",
                            "transformer", "transformer_2", "vae"}) {
     if (!Exists(folder / name / "config.json")) continue;
     absl::StatusOr<ModelDescription> model = LoadComponent(folder / name);
-    if (absl::IsUnimplemented(model.status())) continue;
+    if (absl::IsUnimplemented(model.status())) {
+      left_out.push_back(name);
+      continue;
+    }
     if (!model.ok()) return model.status();
     model->name = name;
     models.push_back(*std::move(model));
@@ -117,6 +122,11 @@ absl::StatusOr<std::vector<ModelDescription>> LoadPipeline(
   if (models.empty()) {
     return absl::NotFoundError(
         absl::StrCat(folder.string(), ": no component with a cost model"));
+  }
+  if (!left_out.empty()) {
+    models.back().notes.push_back(
+        absl::StrCat("not in these figures, for want of a cost model: ",
+                     absl::StrJoin(left_out, ", ")));
   }
   return models;
 }
@@ -136,6 +146,10 @@ absl::StatusOr<std::vector<ModelDescription>> LoadModels(
   const bool is_folder = fs::is_directory(location, error);
   if (is_folder && Exists(location / "model_index.json")) {
     return LoadPipeline(location);
+  }
+  if (location.filename() == "model_index.json") {
+    return LoadPipeline(location.has_parent_path() ? location.parent_path()
+                                                   : fs::path("."));
   }
   if (is_folder && Exists(location / "config.json")) {
     FF_ASSIGN_OR_RETURN(ModelDescription model, LoadComponent(location));

@@ -13,7 +13,9 @@ namespace firstframe {
 
 // Reads what `path` describes:
 //   a name of known_models.h       that model
-//   a folder with model_index.json each component that has a cost model
+//   a folder with model_index.json, or that file
+//                                  each component that has a cost model; a note
+//                                  names those that have none
 //   a folder with config.json      that component; with safetensors beside it
 //                                  also its parameter count
 //   a .json file, or a pipe        a component's config
