@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     }
   }
   __syncthreads();
-  ReduceBlock(t, &shared, &scratch->parts[blockIdx.x]);
+  ReduceBlock<kSketch, kExponents>(t, &shared, &scratch->parts[blockIdx.x]);
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -84,7 +84,8 @@ __global__ void __launch_bounds__(kThreads, 4)
   __syncthreads();
   if (!shared.is_last) return;
   __threadfence();
-  ReduceParts<Type>(data, numel, gridDim.x, &shared, scratch);
+  ReduceParts<Type, kSketch, kExponents>(data, numel, gridDim.x, &shared,
+                                         scratch);
 }
 
 template <typename Type, bool kHash, bool kSketch, bool kExponents>

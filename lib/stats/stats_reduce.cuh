@@ -100,12 +100,16 @@ __device__ inline void AddScalars(const DeviceSums& from, DeviceSums* to) {
   TakeLarger(from.amax, from.amax_index, &to->amax, &to->amax_index);
 }
 
-// One block's sums to its part of the scratch.
+// One block's sums to its part of the scratch; of the sketch and the exponents
+// only what was asked for, as small tensors take no longer than this does.
+template <bool kSketch, bool kExponents>
 __device__ inline void ReduceBlock(const ThreadSums& t, SharedSums* shared,
                                    DeviceSums* part) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  shared->sketch[warp][lane] = t.sketch[0];
-  shared->sketch[warp][lane + 32] = t.sketch[1];
+  if (kSketch) {
+    shared->sketch[warp][lane] = t.sketch[0];
+    shared->sketch[warp][lane + 32] = t.sketch[1];
+  }
   ReduceWarp(t, &shared->warps[warp]);
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -118,17 +122,19 @@ __device__ inline void ReduceBlock(const ThreadSums& t, SharedSums* shared,
     part->h_pos = total.h_pos, part->min = total.min, part->max = total.max;
     part->amax = total.amax, part->amax_index = total.amax_index;
   }
-  if (threadIdx.x < kSketchSize) {
+  if (kSketch && threadIdx.x < kSketchSize) {
     double sum = 0;
     for (int w = 0; w < kWarps; ++w) sum += shared->sketch[w][threadIdx.x];
     part->sketch[threadIdx.x] = sum;
   }
-  part->exponents[threadIdx.x] = shared->exponents[threadIdx.x];
+  if (kExponents) {
+    part->exponents[threadIdx.x] = shared->exponents[threadIdx.x];
+  }
 }
 static_assert(kThreads == kNumExponents);
 
 // The last block to finish adds the parts, in their order.
-template <typename Type>
+template <typename Type, bool kSketch, bool kExponents>
 __device__ inline void ReduceParts(const typename Type::Raw* data,
                                    int64_t numel, int num_parts,
                                    SharedSums* shared, Scratch* scratch) {
@@ -147,26 +153,32 @@ __device__ inline void ReduceParts(const typename Type::Raw* data,
   }
   __syncthreads();
   ReduceWarp(t, &shared->warps[warp]);
-  // Buckets: four threads each take a quarter of the parts.
-  const int bucket = threadIdx.x % kSketchSize;
-  const int quarter = threadIdx.x / kSketchSize;
-  double sum = 0;
-  for (int i = quarter; i < num_parts; i += kThreads / kSketchSize) {
-    sum += scratch->parts[i].sketch[bucket];
+  if (kSketch) {
+    // Buckets: four threads each take a quarter of the parts.
+    const int bucket = threadIdx.x % kSketchSize;
+    const int quarter = threadIdx.x / kSketchSize;
+    double sum = 0;
+#pragma unroll 4
+    for (int i = quarter; i < num_parts; i += kThreads / kSketchSize) {
+      sum += scratch->parts[i].sketch[bucket];
+    }
+    shared->sketch[quarter][bucket] = sum;
   }
-  shared->sketch[quarter][bucket] = sum;
-  unsigned int count = 0;
-  for (int i = 0; i < num_parts; ++i) {
-    count += scratch->parts[i].exponents[threadIdx.x];
+  if (kExponents) {
+    unsigned int count = 0;
+#pragma unroll 8
+    for (int i = 0; i < num_parts; ++i) {
+      count += scratch->parts[i].exponents[threadIdx.x];
+    }
+    out->exponents[threadIdx.x] = count;
   }
-  out->exponents[threadIdx.x] = count;
   if (warp == 0) {
     out->samples[lane] =
         numel > 0 ? Type::ToFloat(data[GroupHash(lane ^ kSampleSeed) % numel])
                   : 0.0f;
   }
   __syncthreads();
-  if (threadIdx.x < kSketchSize) {
+  if (kSketch && threadIdx.x < kSketchSize) {
     double total = 0;
     for (int q = 0; q < kThreads / kSketchSize; ++q) {
       total += shared->sketch[q][threadIdx.x];

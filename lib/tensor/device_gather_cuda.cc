@@ -8,7 +8,11 @@ namespace firstframe {
 
 absl::Status GatherOnDevice(const void* data, const StridedShape& layout,
                             int64_t element_bytes, void* to, void* stream) {
-  const StridedShape fewest = Coalesce(layout.shape, layout.strides);
+  StridedShape fewest = Coalesce(layout.shape, layout.strides);
+  element_bytes =
+      Widen(element_bytes,
+            reinterpret_cast<uintptr_t>(data) | reinterpret_cast<uintptr_t>(to),
+            fewest);
   GatherLayout kernel_layout;
   if (fewest.shape.size() > kMaxGatherDimensions) {
     return absl::UnimplementedError(

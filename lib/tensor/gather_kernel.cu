@@ -63,6 +63,8 @@ absl::Status LaunchGather(const void* data, const GatherLayout& layout,
       return Launch<uint32_t>(data, layout, to, stream);
     case 8:
       return Launch<uint64_t>(data, layout, to, stream);
+    case 16:
+      return Launch<uint4>(data, layout, to, stream);
     default:
       return absl::UnimplementedError("strided elements of " +
                                       std::to_string(element_bytes) +

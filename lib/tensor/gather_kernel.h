@@ -18,7 +18,7 @@ struct GatherLayout {  // a kernel argument: of fixed size
   int64_t strides[kMaxGatherDimensions] = {};
 };
 
-// As GatherOnDevice(); `layout.count` is not 0.
+// As GatherOnDevice(), also for elements of 16 bytes; `layout.count` is not 0.
 absl::Status LaunchGather(const void* data, const GatherLayout& layout,
                           int64_t element_bytes, void* to, void* stream);
 

@@ -33,6 +33,22 @@ StridedShape Coalesce(absl::Span<const int64_t> shape,
   return result;
 }
 
+int64_t Widen(int64_t element_bytes, uintptr_t addresses,
+              StridedShape& layout) {
+  constexpr int64_t kWidest = 16;
+  if (layout.shape.empty() || layout.strides.back() != 1) return element_bytes;
+  const size_t inner = layout.shape.size() - 1;
+  while (element_bytes < kWidest && layout.shape[inner] % 2 == 0 &&
+         addresses % (2 * element_bytes) == 0 &&
+         std::all_of(layout.strides.begin(), layout.strides.begin() + inner,
+                     [](int64_t stride) { return stride % 2 == 0; })) {
+    element_bytes *= 2;
+    layout.shape[inner] /= 2;
+    for (size_t d = 0; d < inner; ++d) layout.strides[d] /= 2;
+  }
+  return element_bytes;
+}
+
 void GatherRowMajor(const std::byte* data, absl::Span<const int64_t> shape,
                     absl::Span<const int64_t> strides, int64_t element_bytes,
                     std::byte* to) {

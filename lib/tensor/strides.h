@@ -29,6 +29,12 @@ struct StridedShape {
 StridedShape Coalesce(absl::Span<const int64_t> shape,
                       absl::Span<const int64_t> strides);
 
+// Takes runs of neighbouring elements as one element of up to 16 bytes, where
+// all of `layout` (of Coalesce()) and `addresses` (of both sides' first
+// element, their bits joined by or) allow it. Returns the bytes of an element
+// then.
+int64_t Widen(int64_t element_bytes, uintptr_t addresses, StridedShape& layout);
+
 // Copies the elements, each of `element_bytes`, to `to` in row-major order.
 // `data` is the element whose indices are all 0.
 void GatherRowMajor(const std::byte* data, absl::Span<const int64_t> shape,

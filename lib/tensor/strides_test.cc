@@ -1,5 +1,6 @@
 #include "lib/tensor/strides.h"
 
+#include <cstdint>
 #include <random>
 
 #include "gmock/gmock.h"
@@ -50,6 +51,23 @@ TEST(GatherRowMajor, TransposesReversesRepeats) {
   EXPECT_THAT(gather(data, {0, 4}, {4, 1}), IsEmpty());
 }
 
+TEST(Widen, TakesRunsThatAllAllow) {
+  StridedShape layout = {{3, 8}, {16, 1}};
+  EXPECT_EQ(Widen(2, 0, layout), 16);
+  EXPECT_THAT(layout.shape, ElementsAre(3, 1));
+  EXPECT_THAT(layout.strides, ElementsAre(2, 1));
+  layout = {{3, 8}, {16, 1}};
+  EXPECT_EQ(Widen(2, 0x1004, layout), 4);  // the address
+  layout = {{3, 8}, {18, 1}};
+  EXPECT_EQ(Widen(2, 0, layout), 4);  // the stride
+  layout = {{3, 6}, {64, 1}};
+  EXPECT_EQ(Widen(1, 0, layout), 2);  // the run
+  layout = {{3, 8}, {1, 8}};
+  EXPECT_EQ(Widen(2, 0, layout), 2);  // no runs
+  layout = {};
+  EXPECT_EQ(Widen(2, 0, layout), 2);
+}
+
 TEST(Coalesce, KeepsTheElements) {
   std::mt19937 random(1);
   std::vector<int32_t> data(4096);
@@ -73,6 +91,14 @@ TEST(Coalesce, KeepsTheElements) {
     const StridedShape fewer = Coalesce(from.shape, from.strides);
     EXPECT_LE(fewer.shape.size(), from.shape.size());
     EXPECT_EQ(gather(fewer), gather(from)) << ShapeToString(from.shape);
+    StridedShape wider = fewer;
+    const int64_t bytes =
+        Widen(4, reinterpret_cast<uintptr_t>(data.data()), wider);
+    std::vector<int32_t> to(gather(from).size());
+    GatherRowMajor(reinterpret_cast<const std::byte*>(data.data()), wider.shape,
+                   wider.strides, bytes,
+                   reinterpret_cast<std::byte*>(to.data()));
+    EXPECT_EQ(to, gather(from)) << ShapeToString(from.shape);
   }
 }
 
