@@ -139,6 +139,53 @@ TEST_F(CApiGpuTest, TracesKeepTheOrderOfTheCalls) {
   EXPECT_EQ(testing::ReadFile(path), expected);
 }
 
+std::string json_path;
+
+const char* PerfVariables(const char* name) {
+  const std::string wanted = name;
+  if (wanted == "VIDEOX_PERF") return "1";
+  if (wanted == "VIDEOX_PERF_JSON") return json_path.c_str();
+  return nullptr;
+}
+
+TEST_F(CApiGpuTest, RequestsFollowTheStreamInUse) {
+  const testing::TempDir dir;
+  json_path = dir.File("perf.jsonl");
+  struct InUse {
+    void* stream;
+    int asked = 0;
+  } in_use = {stream_->handle()};
+  const ff_perf_options options = {.struct_size = sizeof(options),
+                                   .get = PerfVariables,
+                                   .device = 0,
+                                   .argument = &in_use,
+                                   .current_stream = [](void* argument) {
+                                     auto* const asked =
+                                         static_cast<InUse*>(argument);
+                                     ++asked->asked;
+                                     return asked->stream;
+                                   }};
+  ff_perf* perf = nullptr;
+  ASSERT_EQ(ff_perf_create(&options, &perf), FF_OK) << ff_last_error();
+  ff_request* request = nullptr;
+  ff_stage* stage = nullptr;
+  ASSERT_EQ(ff_request_begin(perf, &request), FF_OK);
+  ASSERT_EQ(ff_stage_begin("copy", &stage), FF_OK);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(stream_
+                    ->CopyAsync(buffer_.data(), values_.data(),
+                                values_.size() * sizeof(float))
+                    .ok());
+  }
+  EXPECT_EQ(ff_stage_end(stage, 0, 0), FF_OK);
+  EXPECT_EQ(ff_request_end(request), FF_OK);
+  ff_perf_destroy(perf);
+  EXPECT_EQ(in_use.asked, 2);
+  const std::string record = testing::ReadFile(json_path);
+  EXPECT_THAT(record, ::testing::HasSubstr("\"copy\":{\"count\":1"));
+  EXPECT_THAT(record, ::testing::HasSubstr("\"device\":\"cuda:0\""));
+}
+
 TEST_F(CApiGpuTest, LoadsShareDeviceMemory) {
   const testing::TempDir dir;
   std::string header =

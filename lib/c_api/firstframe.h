@@ -220,8 +220,7 @@ FF_API ff_status ff_tracer_record(ff_tracer* tracer, const char* module,
                                   const ff_tensor* tensor);
 /* Waits for what is on its way and writes it. */
 FF_API ff_status ff_tracer_flush(ff_tracer* tracer);
-/* Flushes. */
-FF_API void ff_tracer_destroy(ff_tracer* tracer);
+FF_API void ff_tracer_destroy(ff_tracer* tracer); /* flushes */
 
 /* --- safetensors --------------------------------------------------------- */
 
@@ -337,17 +336,19 @@ typedef struct ff_stage ff_stage;
 
 typedef struct ff_perf_options {
   size_t struct_size;
-  /* Reads a VIDEOX_PERF* variable, RANK or WORLD_SIZE; NULL: getenv. */
-  const char* (*get)(const char* name);
-  int32_t device;     /* FF_HOST: host times alone */
-  void* stream;       /* where markers go */
-  double peak_tflops; /* of one device; 0: not known */
+  const char* (*get)(const char* name); /* as for ff_profiler_start */
+  int32_t device;                       /* FF_HOST: host times alone */
+  void* stream;                         /* where markers go */
+  double peak_tflops;                   /* of one device; 0: not known */
   /* Peak memory of an interval, as the program's allocator counts it. NULL: not
    * recorded. peaks returns 0 when it does not know. */
   void (*reset_peak)(void* argument);
   int32_t (*peaks)(void* argument, int64_t* alloc_bytes,
                    int64_t* reserved_bytes);
   void* argument;
+  /* For a program that changes streams: gives the one in use, for each marker;
+   * a request then waits for all of the device. NULL: always `stream`. */
+  void* (*current_stream)(void* argument);
 } ff_perf_options;
 
 /* Gives NULL when VIDEOX_PERF is unset or 0. Log lines go to standard error. */

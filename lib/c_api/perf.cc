@@ -48,7 +48,14 @@ class CallerMemory final : public firstframe::MemoryProbe {
 
 firstframe::MarkerDevice DeviceOf(const ff_perf_options& options) {
   if (options.device == FF_HOST) return {};
-  return {&firstframe::cuda::GetRuntime(), options.device, options.stream};
+  firstframe::MarkerDevice device = {&firstframe::cuda::GetRuntime(),
+                                     options.device, options.stream};
+  if (options.current_stream != nullptr) {
+    device.current_stream = [options] {
+      return options.current_stream(options.argument);
+    };
+  }
+  return device;
 }
 
 firstframe::PerfSettings ReadSettings(const ff_perf_options& options) {

@@ -33,8 +33,12 @@ int64_t MarkerSource::failures() const {
   return failures_;
 }
 
-// An event belongs to the device that is current when it is made.
-absl::Status MarkerSource::CreateEventOnDevice(cuda::EventHandle* event) {
+cuda::StreamHandle MarkerSource::Stream() const {
+  return device_.current_stream ? device_.current_stream() : device_.stream;
+}
+
+// Calls `call` with the device current on this thread.
+absl::Status MarkerSource::OnDevice(absl::FunctionRef<absl::Status()> call) {
   const absl::StatusOr<int> current = device_.runtime->CurrentDevice();
   if (!current.ok()) return current.status();
   const bool switches = *current != device_.ordinal;
@@ -42,12 +46,19 @@ absl::Status MarkerSource::CreateEventOnDevice(cuda::EventHandle* event) {
     const absl::Status status = device_.runtime->SetDevice(device_.ordinal);
     if (!status.ok()) return status;
   }
-  const absl::StatusOr<cuda::EventHandle> created =
-      device_.runtime->CreateEvent(/*with_timing=*/true);
+  const absl::Status status = call();
   if (switches) device_.runtime->SetDevice(*current).IgnoreError();
-  if (!created.ok()) return created.status();
-  *event = *created;
-  return absl::OkStatus();
+  return status;
+}
+
+// An event belongs to the device that is current when it is made.
+absl::Status MarkerSource::CreateEventOnDevice(cuda::EventHandle* event) {
+  return OnDevice([&] {
+    const absl::StatusOr<cuda::EventHandle> created =
+        device_.runtime->CreateEvent(/*with_timing=*/true);
+    if (created.ok()) *event = *created;
+    return created.status();
+  });
 }
 
 cuda::EventHandle MarkerSource::TakeEvent() {
@@ -72,7 +83,7 @@ Marker MarkerSource::MarkDevice() {
   if (!HasDevice()) return MarkHost();
   const cuda::EventHandle event = TakeEvent();
   if (event == nullptr) return MarkHost();
-  if (!device_.runtime->RecordEvent(event, device_.stream).ok()) {
+  if (!device_.runtime->RecordEvent(event, Stream()).ok()) {
     absl::MutexLock lock(&mutex_);
     ++failures_;
     free_.push_back(event);
@@ -107,6 +118,9 @@ void MarkerSource::Recycle(const MarkerPair& pair) {
 
 absl::Status MarkerSource::Synchronize() {
   if (!HasDevice()) return absl::OkStatus();
+  if (device_.current_stream) {
+    return OnDevice([&] { return device_.runtime->SynchronizeDevice(); });
+  }
   return device_.runtime->SynchronizeStream(device_.stream);
 }
 

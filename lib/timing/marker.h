@@ -10,10 +10,12 @@
 #define LIB_TIMING_MARKER_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "lib/cuda/runtime.h"
@@ -38,6 +40,9 @@ struct MarkerDevice {
   cuda::Runtime* runtime = nullptr;  // null: host only
   int ordinal = 0;
   cuda::StreamHandle stream = nullptr;  // named, never "the current one"
+  // For a program that changes streams: gives the one in use, for each marker.
+  // Synchronize() then waits for the whole device. Null: always `stream`.
+  std::function<cuda::StreamHandle()> current_stream = nullptr;
 };
 
 // Makes markers and resolves pairs of them. Thread-safe. All pairs must be
@@ -76,7 +81,8 @@ class MarkerSource {
   // earlier recording is pending is fine: the last one counts.
   void Recycle(const MarkerPair& pair);
 
-  // Waits for the device's stream; returns at once without a device or context.
+  // Waits for the stream, or for all of the device when streams change; returns
+  // at once without a device or context.
   absl::Status Synchronize();
 
   const Clock& clock() const { return clock_; }
@@ -88,6 +94,8 @@ class MarkerSource {
 
  private:
   Marker MarkDevice();
+  cuda::StreamHandle Stream() const;
+  absl::Status OnDevice(absl::FunctionRef<absl::Status()> call);
   cuda::EventHandle TakeEvent();
   absl::Status CreateEventOnDevice(cuda::EventHandle* event);
 

@@ -78,6 +78,30 @@ TEST_F(MarkerTest, ResolvesToTheLargerSpanInBothDirections) {
   source.Recycle(host_bound);
 }
 
+TEST_F(MarkerTest, FollowsAProgramThatChangesStreams) {
+  UseDevice();
+  cuda::StreamHandle other = *cuda_.CreateStream(0);
+  std::vector<cuda::StreamHandle> asked;
+  MarkerDevice device = Device();
+  cuda::StreamHandle current = stream_;
+  device.current_stream = [&] {
+    asked.push_back(current);
+    return current;
+  };
+  MarkerSource source(clock_, device);
+  MarkerPair pair{source.Mark(), {}};
+  current = other;
+  cuda_.AdvanceNs(40);
+  pair.end = source.Mark();
+  EXPECT_THAT(asked, ElementsAre(stream_, other));
+  EXPECT_EQ(source.SpanNs(pair), 40);
+  EXPECT_THAT(source.Synchronize(), IsOk());
+  EXPECT_EQ(cuda_.calls("SynchronizeDevice"), 1);
+  EXPECT_EQ(cuda_.calls("SynchronizeStream"), 0);
+  source.Recycle(pair);
+  EXPECT_THAT(cuda_.DestroyStream(other), IsOk());
+}
+
 TEST_F(MarkerTest, UnreadyPairsFallBackToTheHostWithoutWaiting) {
   UseDevice();
   MarkerSource source(clock_, Device());

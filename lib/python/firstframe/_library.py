@@ -82,6 +82,7 @@ class TensorInfo(Structure):
 
 RESET_PEAK = CFUNCTYPE(None, c_void_p)
 PEAKS = CFUNCTYPE(c_int32, c_void_p, POINTER(c_int64), POINTER(c_int64))
+CURRENT_STREAM = CFUNCTYPE(c_void_p, c_void_p)
 SYNCHRONIZE = CFUNCTYPE(None, c_void_p)
 GET = CFUNCTYPE(c_void_p, c_char_p)  # gives a string that the caller keeps
 
@@ -90,7 +91,8 @@ class PerfOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("get", GET),
                 ("device", c_int32), ("stream", c_void_p),
                 ("peak_tflops", c_double), ("reset_peak", RESET_PEAK),
-                ("peaks", PEAKS), ("argument", c_void_p)]
+                ("peaks", PEAKS), ("argument", c_void_p),
+                ("current_stream", CURRENT_STREAM)]
 
 
 _HANDLE = POINTER(c_void_p)
