@@ -117,12 +117,19 @@ class Aligner {
     return entity_of;
   }
 
+  // Steps never fall back within a segment, but rows without one may come in
+  // between.
   struct LastPlace {
     int32_t step = kNoStep;
     uint32_t count = 0;
+    uint32_t count_without_step = 0;
 
     uint32_t Next(int32_t now) {
-      if (step != now) *this = {now, 0};
+      if (now == kNoStep) return count_without_step++;
+      if (step != now) {
+        step = now;
+        count = 0;
+      }
       return count++;
     }
   };

@@ -61,7 +61,9 @@ class TracePairReader {
     }
     line->size = size;
     return a_.ReadHead(a_.next_, a_.next_ + size, &line->key, &line->step) &&
-           a_.HasReadInSegment(line->key) && b_.HasReadInSegment(line->key);
+           a_.HasReadInSegment(line->key) && b_.HasReadInSegment(line->key) &&
+           !a_.BeginsRun(line->key, line->step) &&
+           !b_.BeginsRun(line->key, line->step);
   }
 
   // Whether the line before had neither rank nor run, so that one without them
@@ -99,10 +101,8 @@ class TracePairReader {
     EqualRun run;
     Line line;
     while (keys_.size() < kMaxRunLines && ReadHead(&line)) {
-      if (line.step != kNoStep &&
-          !(NoteStep(&a_, line) && NoteStep(&b_, line))) {
-        break;
-      }
+      a_.NoteStep(line.key, line.step);
+      b_.NoteStep(line.key, line.step);
       if (run.steps.empty() || run.steps.back().step != line.step) {
         run.steps.push_back({static_cast<uint32_t>(keys_.size()), line.step});
       }
@@ -119,15 +119,6 @@ class TracePairReader {
     a_.table_.num_lines += static_cast<int64_t>(keys_.size());
     b_.table_.num_lines += static_cast<int64_t>(keys_.size());
     runs_.push_back(std::move(run));
-    return true;
-  }
-
-  // Whether the step of `line` goes on from that before; then takes note of it.
-  static bool NoteStep(TraceReader* reader, const Line& line) {
-    TraceReader::Habit& habit = reader->HabitOf(line.key);
-    if (habit.step != kNoStep && line.step < habit.step) return false;
-    habit.step = line.step;
-    habit.segment = reader->segment_;
     return true;
   }
 

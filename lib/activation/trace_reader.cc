@@ -86,17 +86,11 @@ void TraceReader::SelectSegment(absl::string_view rank, absl::string_view run) {
 }
 
 void TraceReader::AddRow(const TraceRow& row) {
-  if (row.step != kNoStep) {
-    Habit& habit = HabitOf(row.key);
-    // A step that falls back: the file was appended to by another run.
-    if (habit.step != kNoStep && row.step < habit.step &&
-        habit.segment == segment_) {
-      ++generation_;
-      segment_ = InternSegment();
-    }
-    habit.step = row.step;
-    habit.segment = segment_;
+  if (BeginsRun(row.key, row.step)) {
+    ++generation_;
+    segment_ = InternSegment();
   }
+  NoteStep(row.key, row.step);
   NoteOrder(row.key);
   if ((row.flags & TraceRow::kUnread) == 0) {
     if (row.key >= read_in_.size()) read_in_.resize(row.key + 64, kNoSegment);

@@ -96,6 +96,19 @@ class TraceReader {
   void ReadLineSlowly(const char* p, const char* end, bool is_last);
   void AddObject(RowState* state, absl::string_view text);
   void AddRow(const TraceRow& row);
+  // Whether a row's step falls back: another run was appended to the file.
+  bool BeginsRun(uint32_t key, int32_t step) {
+    if (step == kNoStep) return false;
+    const Habit& habit = HabitOf(key);
+    return habit.step != kNoStep && step < habit.step &&
+           habit.segment == segment_;
+  }
+  void NoteStep(uint32_t key, int32_t step) {
+    if (step == kNoStep) return;
+    Habit& habit = HabitOf(key);
+    habit.step = step;
+    habit.segment = segment_;
+  }
   // Learns which key followed the last one.
   void NoteOrder(uint32_t key) {
     HabitOf(last_key_).next_key = key;
