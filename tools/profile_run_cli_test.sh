@@ -108,6 +108,10 @@ grep -q '"cat": "gpu_user_annotation", "name": "fastvideo.region::inference_deno
   fail "no row above the kernels"
 grep -q '"name": *"Fake GPU"' "$TMP/m/trace.json" || fail "no device properties"
 expect 0 "which all readers take" "$REPORT" --validate=perfetto,hta,tensorboard "$(one "$TMP/m")"
+expect 0 "calls by CUPTI's records" env FIRSTFRAME_PROFILE_CALLS=records \
+  "$TOOL" --dir="$TMP/q" --regions='inference*' -- $(gpu_program exit)
+err_has 'kept 3 GPU events, 3 API calls, 1 spans; left out 2 made outside of regions; dropped 0'
+[ "$(kernels_of "$TMP/q")" = " 2 inside() 1 threaded() " ] || fail "records: $(kernels_of "$TMP/q")"
 expect 0 "all kernels" "$TOOL" --dir="$TMP/n" --all -- $(gpu_program exit)
 [ "$(kernels_of "$TMP/n")" = " 1 after() 1 before() 2 inside() 1 threaded() " ] || fail "--all: $(kernels_of "$TMP/n")"
 

@@ -166,6 +166,21 @@ struct SubscriberParams {
 };
 inline constexpr size_t kOldSubscriberNameBytes = 64;
 
+// CUpti_CallbackData, and CUpti_ApiCallbackSite.
+struct CallbackData {
+  int32_t site;
+  const char* function_name;
+  const void* parameters;
+  void* return_value;
+  const char* symbol_name;
+  void* context;
+  uint32_t context_uid;
+  uint64_t* correlation_data;  // ours, from a call's entry to its exit
+  uint32_t correlation_id;
+};
+inline constexpr int32_t kSiteEnter = 0;
+inline constexpr int32_t kSiteExit = 1;
+
 // CUpti_CallbackDomain.
 inline constexpr int kDomainDriver = 1;
 inline constexpr int kDomainRuntime = 2;

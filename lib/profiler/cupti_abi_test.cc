@@ -50,6 +50,10 @@ TEST(CuptiAbi, Records) {
               externalId);
   EXPECT_SAME(ExternalRecord, correlation_id, CUpti_ActivityExternalCorrelation,
               correlationId);
+  EXPECT_SAME(CallbackData, correlation_data, CUpti_CallbackData,
+              correlationData);
+  EXPECT_SAME(CallbackData, correlation_id, CUpti_CallbackData, correlationId);
+  EXPECT_SAME(CallbackData, context_uid, CUpti_CallbackData, contextUid);
   EXPECT_EQ(sizeof(cupti::SubscriberParams), sizeof(CUpti_SubscriberParams));
 }
 
@@ -74,6 +78,8 @@ TEST(CuptiAbi, Constants) {
   EXPECT_EQ(cupti::kThreadIdSystem, int{CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM});
   EXPECT_EQ(cupti::kDomainDriver, int{CUPTI_CB_DOMAIN_DRIVER_API});
   EXPECT_EQ(cupti::kDomainRuntime, int{CUPTI_CB_DOMAIN_RUNTIME_API});
+  EXPECT_EQ(cupti::kSiteEnter, int{CUPTI_API_ENTER});
+  EXPECT_EQ(cupti::kSiteExit, int{CUPTI_API_EXIT});
   EXPECT_EQ(cupti::kFlushForced, uint32_t{CUPTI_ACTIVITY_FLAG_FLUSH_FORCED});
 }
 

@@ -60,6 +60,7 @@ absl::StatusOr<CuptiApi> CuptiApi::Load(const cuda::LibrarySearch& search) {
       Set(handle, "cuptiGetTimestamp", &api.get_timestamp);
   Set(handle, "cuptiSubscribe_v2", &api.subscribe_v2);
   Set(handle, "cuptiSetThreadIdType", &api.set_thread_id_type);
+  Set(handle, "cuptiEnableCallback", &api.enable_callback);
   Set(handle, "cuptiActivityPushExternalCorrelationId", &api.push_external);
   Set(handle, "cuptiActivityPopExternalCorrelationId", &api.pop_external);
   if (!complete || api.get_version(&api.version) != cupti::kSuccess ||

@@ -40,6 +40,7 @@ struct CuptiApi {
   cupti::Result (*subscribe_v2)(void**, Callback, void*,
                                 cupti::SubscriberParams*);
   cupti::Result (*set_thread_id_type)(int);
+  cupti::Result (*enable_callback)(uint32_t, void*, int, uint32_t);
   cupti::Result (*push_external)(int, uint64_t);
   cupti::Result (*pop_external)(int, uint64_t*);
 

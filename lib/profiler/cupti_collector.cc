@@ -23,15 +23,19 @@ constexpr size_t kDeviceBufferBytes = 3200000;
 // More callback ids than any CUPTI 12 or 13 has; names end earlier.
 constexpr uint32_t kMaxCallbackId = 1024;
 
-// All API calls, filtered as they are decoded: cuptiActivityEnableRuntimeApi,
-// which selects them one by one, recorded nothing when it was called after the
-// program's runtime was up (CUPTI 13.0.1).
 constexpr int32_t kKinds[] = {cupti::kConcurrentKernel, cupti::kMemcpy,
-                              cupti::kMemset,           cupti::kRuntime,
-                              cupti::kDriver,           cupti::kSynchronization,
+                              cupti::kMemset, cupti::kSynchronization,
                               cupti::kOverhead};
+// All API calls, filtered as they are decoded: cuptiActivityEnableRuntimeApi,
+// which selects them one by one, records nothing when it is called after the
+// program's runtime is up (CUPTI 13.0.1).
+constexpr int32_t kCallKinds[] = {cupti::kRuntime, cupti::kDriver,
+                                  cupti::kExternalCorrelation};
 
-void IgnoreCallback(void*, int, uint32_t, const void*) {}
+// A function's domain and callback id in one number.
+constexpr uint32_t FunctionNumber(int domain, uint32_t cbid) {
+  return static_cast<uint32_t>(domain) * kMaxCallbackId + cbid;
+}
 
 // Takes "_v7000" away.
 absl::string_view WithoutVersion(absl::string_view name) {
@@ -82,6 +86,10 @@ absl::StatusOr<std::unique_ptr<CuptiCollector>> CuptiCollector::Create(
       new CuptiCollector(api, options, sink));
   if (options.subscribe) FF_RETURN_IF_ERROR(collector->Subscribe());
   instance_ = collector.get();
+  if (options.calls != nullptr && collector->subscriber_ != nullptr &&
+      api.enable_callback != nullptr) {
+    collector->FindFunctions();
+  }
   if (api.set_thread_id_type != nullptr) {
     api.set_thread_id_type(cupti::kThreadIdSystem);
   }
@@ -106,9 +114,9 @@ absl::Status CuptiCollector::Subscribe() {
                                       .subscriber_name = "Firstframe",
                                       .old_subscriber_name = holder,
                                       .old_subscriber_size = sizeof(holder)};
-    result = api_.subscribe_v2(&subscriber_, &IgnoreCallback, nullptr, &params);
+    result = api_.subscribe_v2(&subscriber_, &OnCallback, this, &params);
   } else {
-    result = api_.subscribe(&subscriber_, &IgnoreCallback, nullptr);
+    result = api_.subscribe(&subscriber_, &OnCallback, this);
   }
   if (result == cupti::kSuccess) return absl::OkStatus();
   subscriber_ = nullptr;
@@ -155,7 +163,16 @@ absl::Status CuptiCollector::Enable() {
           absl::StrCat("cuptiActivityEnable: ", api_.Message(result)));
     }
   }
-  if (options_.external_correlation) api_.enable(cupti::kExternalCorrelation);
+  if (takes_callbacks()) {
+    SwitchCallbacks(true);
+  } else {
+    for (const int32_t kind : kCallKinds) {
+      if (kind != cupti::kExternalCorrelation ||
+          options_.external_correlation) {
+        api_.enable(kind);
+      }
+    }
+  }
   Calibrate();
   enabled_ = true;
   return absl::OkStatus();
@@ -166,12 +183,64 @@ void CuptiCollector::Disable() {
   for (const int32_t kind : kKinds) {
     api_.disable(kind);
   }
-  if (options_.external_correlation) api_.disable(cupti::kExternalCorrelation);
+  if (takes_callbacks()) {
+    SwitchCallbacks(false);
+  } else {
+    for (const int32_t kind : kCallKinds) api_.disable(kind);
+  }
+}
+
+void CuptiCollector::FindFunctions() {
+  for (const int domain : {cupti::kDomainDriver, cupti::kDomainRuntime}) {
+    for (uint32_t cbid = 1; cbid < kMaxCallbackId; ++cbid) {
+      const char* name = nullptr;
+      if (api_.get_callback_name(domain, cbid, &name) == cupti::kSuccess &&
+          name != nullptr &&
+          (options_.all_api_calls || IsInterestingApiCall(ApiCallName(name)))) {
+        functions_.push_back(FunctionNumber(domain, cbid));
+      }
+    }
+  }
+}
+
+void CuptiCollector::SwitchCallbacks(bool on) {
+  for (const uint32_t function : functions_) {
+    api_.enable_callback(on ? 1 : 0, subscriber_,
+                         static_cast<int>(function / kMaxCallbackId),
+                         function % kMaxCallbackId);
+  }
+}
+
+void CuptiCollector::OnCallback(void* self, int domain, uint32_t cbid,
+                                const void* data) {
+  CuptiCallHandler* const calls =
+      static_cast<CuptiCollector*>(self)->options_.calls;
+  if (calls == nullptr) return;
+  const auto& call = *static_cast<const cupti::CallbackData*>(data);
+  if (call.site == cupti::kSiteEnter) {
+    *call.correlation_data = static_cast<uint64_t>(calls->OnCallEnter());
+  } else if (*call.correlation_data != 0) {  // else entered before all began
+    calls->OnCallExit(static_cast<int64_t>(*call.correlation_data),
+                      FunctionNumber(domain, cbid), call.correlation_id);
+  }
+}
+
+CuptiCollector::Function CuptiCollector::FunctionOf(uint32_t function) const {
+  const int domain = static_cast<int>(function / kMaxCallbackId);
+  const uint32_t cbid = function % kMaxCallbackId;
+  const char* name = nullptr;
+  if (api_.get_callback_name(domain, cbid, &name) != cupti::kSuccess ||
+      name == nullptr) {
+    name = "unknown";
+  }
+  return {.name = ApiCallName(name),
+          .cbid = cbid,
+          .is_driver = domain == cupti::kDomainDriver};
 }
 
 bool CuptiCollector::PushExternal(uint64_t id) {
-  return options_.external_correlation && api_.push_external != nullptr &&
-         api_.pop_external != nullptr &&
+  return options_.external_correlation && !takes_callbacks() &&
+         api_.push_external != nullptr && api_.pop_external != nullptr &&
          api_.push_external(cupti::kExternalOurs, id) == cupti::kSuccess;
 }
 

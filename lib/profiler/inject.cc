@@ -56,11 +56,20 @@ Mutexes& GetMutexes() {
   return mutexes;
 }
 
+// Leaves the default where the variable is missing or no number.
+template <typename Number>
+void SetNumber(const char* name, Number* number) {
+  double value = 0;
+  if (absl::SimpleAtod(Env(name), &value)) *number = static_cast<Number>(value);
+}
+
 SessionOptions ReadOptions() {
   SessionOptions options;
   options.dir = Env("FIRSTFRAME_PROFILE_DIR");
   options.all = absl::string_view(Env("FIRSTFRAME_PROFILE_ALL")) == "1";
   options.collect_gpu = absl::string_view(Env("FIRSTFRAME_PROFILE_GPU")) != "0";
+  options.call_callbacks =
+      absl::string_view(Env("FIRSTFRAME_PROFILE_CALLS")) != "records";
   options.hold_cupti =
       absl::string_view(Env("FIRSTFRAME_PROFILE_HOLD_CUPTI")) != "0";
   RegionRegistry registry = RegionRegistry::Default();
@@ -72,10 +81,9 @@ SessionOptions ReadOptions() {
         regions, registry,
         {.allow_unregistered = true, .setting = "--regions"});
   }
-  absl::SimpleAtoi(Env("FIRSTFRAME_PROFILE_MAX_BYTES"), &options.max_bytes);
-  absl::SimpleAtoi(Env("FIRSTFRAME_PROFILE_MAX_DEVICE_BYTES"),
-                   &options.max_device_bytes);
-  absl::SimpleAtod(Env("FIRSTFRAME_PROFILE_MAX_SECONDS"), &options.max_seconds);
+  SetNumber("FIRSTFRAME_PROFILE_MAX_BYTES", &options.max_bytes);
+  SetNumber("FIRSTFRAME_PROFILE_MAX_DEVICE_BYTES", &options.max_device_bytes);
+  SetNumber("FIRSTFRAME_PROFILE_MAX_SECONDS", &options.max_seconds);
   const ProfilerSettings settings =
       ReadProfilerSettings([](const char* name) { return std::getenv(name); });
   if (absl::string_view(Env("FIRSTFRAME_PROFILE_RANK")) != "0") {

@@ -5,6 +5,7 @@
 #define LIB_PROFILER_REGION_CLOCK_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -54,9 +55,9 @@ class RegionClock {
     return open.empty() ? 0 : open.back().region;
   }
 
-  bool is_open() const {
-    absl::MutexLock lock(&mutex_);
-    return !open_.empty();
+  // The region that was entered last and is open, or 0.
+  uint32_t last_open() const {
+    return last_open_.load(std::memory_order_relaxed);
   }
 
   // Launches are looked up some seconds after they were made at the latest.
@@ -75,12 +76,15 @@ class RegionClock {
 
   // Two threads' times may come in the other order than their calls.
   void Append(int64_t time_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    last_open_.store(open_.empty() ? 0 : open_.back().region,
+                     std::memory_order_relaxed);
     if (!changes_.empty()) time_ns = std::max(time_ns, changes_.back().time);
     changes_.push_back({time_ns, open_});
     if (changes_.size() > kMaxChanges) changes_.pop_front();
   }
 
   mutable absl::Mutex mutex_;
+  std::atomic<uint32_t> last_open_ = 0;
   Entries open_ ABSL_GUARDED_BY(mutex_);
   std::deque<Change> changes_ ABSL_GUARDED_BY(mutex_);
 };

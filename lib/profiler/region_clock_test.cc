@@ -10,10 +10,11 @@ TEST(RegionClock, KnowsTheInnermostRegionOfTheThread) {
   EXPECT_EQ(clock.RegionAt(5, 1), 0u);
   clock.Open(10, 1, 100);
   clock.Open(20, 2, 100);
-  EXPECT_TRUE(clock.is_open());
+  EXPECT_EQ(clock.last_open(), 2u);
   clock.Close(30, 2);
+  EXPECT_EQ(clock.last_open(), 1u);
   clock.Close(40, 1);
-  EXPECT_FALSE(clock.is_open());
+  EXPECT_EQ(clock.last_open(), 0u);
   EXPECT_EQ(clock.RegionAt(9, 100), 0u);
   EXPECT_EQ(clock.RegionAt(10, 100), 1u);
   EXPECT_EQ(clock.RegionAt(19, 100), 1u);
@@ -33,7 +34,7 @@ TEST(RegionClock, ThreadsHaveTheirOwnAndOthersTheLast) {
   clock.Close(30, 2);
   EXPECT_EQ(clock.RegionAt(35, 200), 1u);
   clock.Close(40, 2);  // not open any more
-  EXPECT_TRUE(clock.is_open());
+  EXPECT_EQ(clock.last_open(), 1u);
 }
 
 TEST(RegionClock, LateTimesDoNotDisorderIt) {

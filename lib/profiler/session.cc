@@ -34,6 +34,7 @@ constexpr absl::Duration kFlushEvery = absl::Seconds(1);
 constexpr uint32_t kSpan = 0;
 constexpr uint32_t kRegion = 1;
 constexpr uint32_t kMark = 2;
+constexpr uint32_t kCall = 3;
 constexpr int kKindBits = 2;
 constexpr uint32_t kKindMask = (1 << kKindBits) - 1;
 // Numbers start again after a billion entries.
@@ -63,7 +64,14 @@ std::string MakeStem(const std::string& dir) {
                       RealtimeNs() / 1'000'000);
 }
 
+// A call's SpanRecord has its correlation id for a name and, for an end, how
+// long it took with the function above that.
+constexpr int kDurationBits = 48;
+constexpr uint64_t kDurationMask = (uint64_t{1} << kDurationBits) - 1;
+
 }  // namespace
+
+thread_local uint32_t Session::thread_region_ = 0;
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Start(
     SessionOptions options) {
@@ -166,7 +174,9 @@ Session::Open Session::Enter(Name name, bool may_move) {
   if (first) open.start = StartCollection(open.start);
   region_clock_.Open(clock_.ToNs(open.start), open.region,
                      SpanRecorder::ThreadId());
+  open.may_move = may_move;
   if (may_move) return open;
+  open.outer = std::exchange(thread_region_, open.region);
   if (CuptiCollector* const cupti = armed_.load(std::memory_order_acquire)) {
     open.pushed = cupti->PushExternal(open.region);
   } else if (CudaEventTimer* const timer =
@@ -198,6 +208,7 @@ void Session::Exit(Name name, const Open& open) {
     if (collecting()) spans_.Add({open.start, end, name.id, kSpan});
     return;
   }
+  if (!open.may_move) thread_region_ = open.outer;
   if (open.pushed) {
     armed_.load(std::memory_order_relaxed)->PopExternal();
   } else if (CudaEventTimer* const timer =
@@ -218,7 +229,36 @@ void Session::EndCollection(int64_t tick) {
   }
 }
 
+void Session::OnCallExit(int64_t entered, uint32_t function,
+                         uint32_t correlation) {
+  const auto duration = static_cast<uint64_t>(clock_.Now() - entered);
+  const uint32_t region =
+      thread_region_ != 0 ? thread_region_ : region_clock_.last_open();
+  spans_.Add({entered,
+              static_cast<int64_t>(uint64_t{function} << kDurationBits |
+                                   (duration & kDurationMask)),
+              correlation, kCall | region << kKindBits});
+}
+
+void Session::AddCall(int64_t tid, const SpanRecord& record) {
+  const auto packed = static_cast<uint64_t>(record.end);
+  const auto number = static_cast<uint32_t>(packed >> kDurationBits);
+  auto [function, is_new] = functions_.try_emplace(number);
+  if (is_new) function->second = armed_.load()->FunctionOf(number);
+  const int64_t end =
+      record.start + static_cast<int64_t>(packed & kDurationMask);
+  stream_->AddCall({.tid = tid,
+                    .start_ns = clock_.ToNs(record.start),
+                    .end_ns = clock_.ToNs(end),
+                    .name = function->second.name,
+                    .cbid = function->second.cbid,
+                    .is_driver = function->second.is_driver,
+                    .correlation = record.name,
+                    .region = record.kind >> kKindBits});
+}
+
 void Session::DrainSpans() {
+  absl::MutexLock drain_lock(&drain_mutex_);
   struct Copy {
     int64_t tid;
     SpanRecord record;
@@ -242,6 +282,10 @@ void Session::DrainSpans() {
     }
   }
   for (const Copy& copy : copies) {
+    if ((copy.record.kind & kKindMask) == kCall) {
+      AddCall(copy.tid, copy.record);
+      continue;
+    }
     if (copy.record.kind == kMark) {
       stream_->Instant(copy.tid, clock_.ToNs(copy.record.start),
                        names[copy.record.name]);
@@ -301,6 +345,7 @@ void Session::RunWorker() {
 void Session::Abandon() {
   stopped_ = true;
   stopping_ = true;
+  thread_region_ = 0;
   SpanRecorder::ForgetThread();
 }
 

@@ -45,12 +45,14 @@ void Session::EnableGpu() {
   if (stopping_ || gpu_failed_) return;
   const int64_t before = TickClock::MonotonicNs();
   absl::Status status = cupti_ == nullptr ? AttachGpu() : absl::OkStatus();
-  if (status.ok()) status = cupti_->Enable();
-  enable_ns_ += TickClock::MonotonicNs() - before;
   if (status.ok()) {
+    // Before the first call may come.
     armed_.store(cupti_.get(), std::memory_order_release);
-    return;
+    status = cupti_->Enable();
   }
+  enable_ns_ += TickClock::MonotonicNs() - before;
+  if (status.ok()) return;
+  armed_.store(nullptr, std::memory_order_release);
   gpu_failed_ = true;
   StepDown(status);
 }
@@ -79,6 +81,7 @@ absl::Status Session::AttachGpu() {
   cupti_options.max_device_bytes =
       static_cast<size_t>(options_.max_device_bytes);
   cupti_options.subscribe = options_.hold_cupti;
+  if (options_.call_callbacks) cupti_options.calls = this;
   FF_ASSIGN_OR_RETURN(
       cupti_, CuptiCollector::Create(api, cupti_options, stream_.get()));
   absl::MutexLock lock(&mutex_);

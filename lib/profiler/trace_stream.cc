@@ -130,7 +130,6 @@ void TraceStream::SnapshotClocks() {
 void TraceStream::OnApi(const cupti::ApiRecord& record, absl::string_view name,
                         bool is_driver) {
   absl::MutexLock lock(&mutex_);
-  ++counts_.api_seen_count;
   const auto start = static_cast<int64_t>(record.start);
   // What the thread pushed is exact; times of two clocks may differ by more
   // than a launch is away from its region's start.
@@ -138,8 +137,25 @@ void TraceStream::OnApi(const cupti::ApiRecord& record, absl::string_view name,
                         ? static_cast<uint32_t>(external_.external_id)
                         : 0;
   if (region == 0) region = regions_->RegionAt(start, record.thread_id);
-  const bool keep = options_.keep_all || region != 0;
-  join_.AddLaunch(record.correlation_id, keep, region,
+  PutCall({.tid = record.thread_id,
+           .start_ns = start,
+           .end_ns = static_cast<int64_t>(record.end),
+           .name = name,
+           .cbid = record.cbid,
+           .is_driver = is_driver,
+           .correlation = record.correlation_id,
+           .region = region});
+}
+
+void TraceStream::AddCall(const Call& call) {
+  absl::MutexLock lock(&mutex_);
+  PutCall(call);
+}
+
+void TraceStream::PutCall(const Call& call) {
+  ++counts_.api_seen_count;
+  const bool keep = options_.keep_all || call.region != 0;
+  join_.AddLaunch(call.correlation, keep, call.region,
                   [this](const GpuWork& work, bool kept) {
                     mutex_.AssertHeld();
                     Take(work, kept);
@@ -150,16 +166,18 @@ void TraceStream::OnApi(const cupti::ApiRecord& record, absl::string_view name,
   }
   if (OverBudget()) return;
   const TraceAnnotation annotations[] = {
-      {"cbid", int64_t{record.cbid}},
-      {"correlation", int64_t{record.correlation_id}},
-      {kExternalId, int64_t{region}}};
-  const uint64_t track = ApiTrack(record.thread_id);
+      {"cbid", int64_t{call.cbid}},
+      {"correlation", int64_t{call.correlation}},
+      {kExternalId, int64_t{call.region}}};
+  const uint64_t track = ApiTrack(call.tid);
   writer_.BeginSlice(
-      track, start, name,
-      {.category = is_driver ? "cuda_driver" : "cuda_runtime",
-       .annotations = absl::MakeConstSpan(annotations, region == 0 ? 2 : 3)});
-  writer_.EndSlice(track, static_cast<int64_t>(record.end));
+      track, call.start_ns, call.name,
+      {.category = call.is_driver ? "cuda_driver" : "cuda_runtime",
+       .annotations =
+           absl::MakeConstSpan(annotations, call.region == 0 ? 2 : 3)});
+  writer_.EndSlice(track, call.end_ns);
   ++counts_.api_count;
+  if (bytes_.size() >= kWriteBytes) static_cast<void>(WriteOut());
 }
 
 void TraceStream::OnExternal(const cupti::ExternalRecord& record) {

@@ -68,6 +68,19 @@ class TraceStream : public CuptiSink {
             absl::string_view name, uint32_t region = 0);
   void Instant(int64_t tid, int64_t time_ns, absl::string_view name);
 
+  // A call of CUDA's, by the thread that made it. `region`: it was made in; 0:
+  // in none.
+  struct Call {
+    int64_t tid;
+    int64_t start_ns, end_ns;
+    absl::string_view name;
+    uint32_t cbid;
+    bool is_driver;
+    uint32_t correlation;
+    uint32_t region;
+  };
+  void AddCall(const Call& call);
+
   // A region as CUDA events see it.
   void DeviceSpan(uint32_t device, int64_t start_ns, int64_t end_ns,
                   absl::string_view name, uint32_t region);
@@ -104,6 +117,7 @@ class TraceStream : public CuptiSink {
   TraceStream(std::string path, int fd, const TraceStreamOptions& options,
               const RegionClock* regions);
 
+  void PutCall(const Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool OverBudget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t ThreadTrack(int64_t tid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t ApiTrack(int64_t tid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -40,6 +40,10 @@ std::set<int> kinds;
 Buffer calls, work;
 uint32_t last_correlation = 100;
 thread_local std::vector<uint64_t> external;
+using Callback = void (*)(void*, int, uint32_t, const void*);
+Callback callback = nullptr;
+void* callback_user = nullptr;
+bool calls_back = false;  // at launches
 
 uint64_t Now() {
   timespec now;
@@ -110,6 +114,16 @@ void FakeLaunch(const char* kernel) {
   const uint64_t now = Now();
   PutCall(kGetDeviceId, ++last_correlation, now);
   PutCall(kLaunchId, ++last_correlation, now);
+  if (calls_back) {
+    uint64_t between = 0;
+    CallbackData data = {};
+    data.correlation_data = &between;
+    data.correlation_id = last_correlation;
+    for (const int32_t site : {kSiteEnter, kSiteExit}) {
+      data.site = site;
+      callback(callback_user, kDomainRuntime, kLaunchId, &data);
+    }
+  }
   if (kinds.count(kConcurrentKernel) == 0) return;
   KernelRecord record = {};
   record.kind = kConcurrentKernel;
@@ -175,13 +189,20 @@ int cuptiGetCallbackName(int, uint32_t cbid, const char** name) {
   return kSuccess;
 }
 int cuptiSubscribe(void**, void*, void*) { return kMultipleSubscribers; }
-int cuptiSubscribe_v2(void** subscriber, void*, void*,
+int cuptiEnableCallback(uint32_t enable, void*, int domain, uint32_t cbid) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (domain == kDomainRuntime && cbid == kLaunchId) calls_back = enable != 0;
+  return kSuccess;
+}
+int cuptiSubscribe_v2(void** subscriber, Callback function, void* user,
                       SubscriberParams* params) {
   if (const char* const holder = std::getenv("FAKE_CUPTI_HOLDER")) {
     std::strncpy(params->old_subscriber_name, holder,
                  params->old_subscriber_size);
     return kMultipleSubscribers;
   }
+  callback = function;
+  callback_user = user;
   *subscriber = &kinds;
   return kSuccess;
 }
