@@ -20,6 +20,7 @@
 #include "lib/base/status_macros.h"
 #include "lib/cli/input.h"
 #include "lib/cli/tool.h"
+#include "lib/trace/read_twice.h"
 #include "lib/trace/trace_analyzer.h"
 #include "lib/trace/trace_diff.h"
 #include "lib/trace/trace_reader.h"
@@ -129,10 +130,7 @@ absl::StatusOr<TraceSummary> Analyze(const std::string& path) {
     return cli::UsageError("--since_s and --until_s take seconds, not nan");
   }
   if (since >= 0 || until >= 0) {
-    if (path == "-") {
-      return cli::UsageError(
-          "--since_s and --until_s read the trace twice: not from '-'");
-    }
+    FF_RETURN_IF_ERROR(CheckReadableTwice(path));
     FF_ASSIGN_OR_RETURN(auto reader, TraceReader::Open(path));
     FF_ASSIGN_OR_RETURN(const int64_t start, FindTraceStart(*reader));
     if (since >= 0) options.since_ns = After(start, since);
@@ -204,7 +202,6 @@ std::string DefaultStem(std::string path) {
 }
 
 absl::StatusOr<std::vector<WrittenTrace>> Split(const std::string& path) {
-  if (path == "-") return cli::UsageError("--split reads the trace twice");
   TraceSplitOptions options;
   const std::string by = absl::GetFlag(FLAGS_split);
   if (by == "time") {
@@ -225,7 +222,10 @@ absl::StatusOr<std::vector<WrittenTrace>> Split(const std::string& path) {
   options.window_ns = static_cast<int64_t>(absl::GetFlag(FLAGS_window_s) * 1e9);
   options.temporary_folder = absl::GetFlag(FLAGS_tmpdir);
   std::string stem = cli::ResolvePath(absl::GetFlag(FLAGS_stem));
-  if (absl::GetFlag(FLAGS_stem).empty()) stem = DefaultStem(path);
+  if (absl::GetFlag(FLAGS_stem).empty()) {
+    if (path == "-") return cli::UsageError("--split of '-' needs --stem");
+    stem = DefaultStem(path);
+  }
   return SplitTrace(path, stem, options);
 }
 
@@ -243,9 +243,6 @@ absl::StatusOr<std::optional<std::vector<WrittenTrace>>> WriteTraces(
     const TraceAlign align = absl::GetFlag(FLAGS_align) == "start"
                                  ? TraceAlign::kStart
                                  : TraceAlign::kClock;
-    for (const std::string& path : paths) {
-      if (path == "-") return cli::UsageError("--merge reads each trace twice");
-    }
     FF_ASSIGN_OR_RETURN(WrittenTrace trace,
                         MergeTraces(paths, cli::ResolvePath(merge), align));
     return One(std::move(trace));

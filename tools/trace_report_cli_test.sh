@@ -25,6 +25,38 @@ out_has 'region decode'
 expect_stdin 2 "stdin twice" "" "$TOOL" - -
 expect_stdin 2 "no trace" "hello" "$TOOL" -
 err_has 'expected a JSON or Perfetto trace'
+expect_stdin 2 "an object that is no trace" '{"name": "x", "traces": []}' "$TOOL" -
+err_has 'not a trace: expected an object with a list traceEvents.*found an object of name, traces'
+
+# Pipes: read once by all that need no second reading, refused by the others.
+pipe() { rm -f "$TMP/$1"; mkfifo "$TMP/$1"; (cat "$2" >"$TMP/$1" &); }
+gzip -kf "$A"
+pipe p1 "$A"
+expect 0 "a pipe" "$TOOL" "$TMP/p1"
+out_has 'region decode: 1 times'
+pipe p1 "$A.gz"
+expect 0 "a packed pipe" "$TOOL" "$TMP/p1" --format=json
+json_valid "$OUT"
+pipe p1 "$A"
+pipe p2 "$A.gz"
+expect 0 "--diff of two pipes" "$TOOL" --diff "$TMP/p1" "$TMP/p2"
+pipe p1 "$A"
+expect 1 "--validate of a pipe" "$TOOL" --validate=perfetto,hta "$TMP/p1"
+out_has 'the name must end in .json or .gz'
+pipe p1 "$A"
+expect 0 "--repair of a pipe" "$TOOL" --repair="$TMP/piped.json" "$TMP/p1"
+json_valid "$TMP/piped.json"
+pipe p1 "$A"
+expect 0 "--split=rank of a pipe" "$TOOL" --split=rank --stem="$TMP/piped" "$TMP/p1"
+rm -f "$TMP/p1"
+mkfifo "$TMP/p1"
+for mode in --merge="$TMP/m.json" --split=region --split=time --since_s=1 --until_s=1; do
+  expect 2 "$mode of a pipe" timeout 10 "$TOOL" "$mode" "$TMP/p1"
+  err_has 'p1: expected a file, for this reads the trace twice'
+done
+expect 2 "--split of stdin" "$TOOL" --split=rank - </dev/null
+err_has 'needs --stem'
+
 expect 0 "--region" "$TOOL" "$A" --region='enc*'
 ! grep -q 'region decode' "$OUT" || fail "--region did not filter"
 expect 0 "--until_s beyond the last time" "$TOOL" "$A" --until_s=1e300

@@ -3,8 +3,11 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "lib/base/status_macros.h"
 #include "lib/base/utf8.h"
 
@@ -123,6 +126,7 @@ absl::StatusOr<bool> JsonTraceReader::Member() {
       continue;
     }
     if (c == '}') {
+      if (!has_events_) return NoEventsError();
       buffer_.AdvanceTo(buffer_.begin() + 1);
       state_ = State::kDone;
       FF_ASSIGN_OR_RETURN(const bool trailing, ToNextItem());
@@ -156,6 +160,7 @@ absl::StatusOr<bool> JsonTraceReader::Member() {
       if (value != end && key == "traceEvents" && *value == '[') {
         buffer_.AdvanceTo(value + 1);
         state_ = State::kEvents;
+        has_events_ = true;
         after_comma_ = true;
         first_item_ = true;
         return true;
@@ -171,6 +176,32 @@ absl::StatusOr<bool> JsonTraceReader::Member() {
     if (!filled.ok()) NoteDamage(filled.status());
     if (!filled.ok() || !*filled) return false;
   }
+}
+
+// The document is whole and is no trace: what it is may help.
+absl::Status JsonTraceReader::NoEventsError() const {
+  std::string members;
+  constexpr size_t kShown = 5;
+  for (size_t i = 0; i < info_.metadata.size() && i < kShown; ++i) {
+    absl::StrAppend(&members, i == 0 ? "" : ", ", info_.metadata[i].first);
+  }
+  if (info_.metadata.size() > kShown) members += ", ...";
+  std::string hint;
+  if (!info_.Metadata("traceEvents").empty()) {
+    hint = "; traceEvents is not a list";
+  } else if (absl::StrContains(info_.Metadata("schema"),
+                               "firstframe.profile")) {
+    hint =
+        "; this is a session's account, its trace is the .pt.trace.json.gz "
+        "beside it";
+  }
+  return absl::DataLossError(
+      absl::StrCat(info_.path,
+                   ": not a trace: expected an object with a list traceEvents, "
+                   "or a list of events, found ",
+                   members.empty() ? "an object without members"
+                                   : absl::StrCat("an object of ", members),
+                   hint));
 }
 
 void JsonTraceReader::KeepMember(absl::string_view key,

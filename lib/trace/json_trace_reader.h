@@ -28,6 +28,7 @@ class JsonTraceReader : public TraceReader {
   absl::StatusOr<bool> ToNextItem();
   absl::StatusOr<bool> Start();
   absl::StatusOr<bool> Member();
+  absl::Status NoEventsError() const;
   absl::StatusOr<bool> SkipBrokenEvent();
   absl::StatusOr<bool> Finish();
   void NoteDamage(const absl::Status& status);
@@ -49,6 +50,7 @@ class JsonTraceReader : public TraceReader {
   bool after_comma_ = true;  // nothing, or a comma, before the next item
   bool first_item_ = true;
   bool finished_ = false;
+  bool has_events_ = false;  // the list is there, whatever is in it
 };
 
 }  // namespace firstframe

@@ -8,6 +8,7 @@
 #include "lib/base/status_macros.h"
 #include "lib/trace/json_rewrite.h"
 #include "lib/trace/json_scan.h"
+#include "lib/trace/read_twice.h"
 #include "lib/trace/trace_file_writer.h"
 #include "lib/trace/trace_reader.h"
 #include "lib/trace/trace_start.h"
@@ -31,6 +32,7 @@ struct Input {
 };
 
 absl::StatusOr<Input> Survey(const std::string& path) {
+  FF_RETURN_IF_ERROR(CheckReadableTwice(path));
   FF_ASSIGN_OR_RETURN(auto reader, TraceReader::Open(path));
   Input input;
   input.path = path;

@@ -93,7 +93,8 @@ class TraceReader {
       std::unique_ptr<ByteSource> source, const std::string& name);
 
   // Reads the next event; false after the last. Views in `*event` last until
-  // the next call. I/O errors only: damage is an oddity, not an error.
+  // the next call. I/O errors, and DataLoss for a JSON object that is whole and
+  // has no list of events; other damage is an oddity, not an error.
   virtual absl::StatusOr<bool> Next(TraceEvent* event) = 0;
 
   const TraceFileInfo& info() const { return info_; }

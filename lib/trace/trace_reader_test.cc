@@ -17,6 +17,7 @@
 namespace firstframe {
 namespace {
 
+using ::firstframe::testing::IsOk;
 using ::firstframe::testing::StatusIs;
 using ::firstframe::testing::TempDir;
 using ::testing::ElementsAre;
@@ -202,7 +203,6 @@ TEST(TraceReader, TakesWhatTracersWrite) {
        {"a"},
        {}},
       {"empty events", R"({"traceEvents":[]})", {}, {}},
-      {"no events", R"({"schemaVersion":1})", {}, {}},
       {"text after the end",
        "[" + event("a") + "] x",
        {"a"},
@@ -249,6 +249,33 @@ TEST(TraceReader, RefusesWhatIsNoTrace) {
   EXPECT_THAT(
       TraceReader::Open(dir.path()),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("folder")));
+}
+
+TEST(TraceReader, AnObjectWithoutEventsIsNoTrace) {
+  const TempDir dir;
+  const auto next = [&](const std::string& text) {
+    auto reader = TraceReader::Open(dir.Write("t.json", text));
+    EXPECT_TRUE(reader.ok());
+    TraceEvent event;
+    return (*reader)->Next(&event).status();
+  };
+  EXPECT_THAT(next(R"({})"), StatusIs(absl::StatusCode::kDataLoss,
+                                      HasSubstr("t.json: not a trace: expected "
+                                                "an object with a list "
+                                                "traceEvents")));
+  EXPECT_THAT(next(R"({"a": 1, "b": {"traceEvents": []}})"),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("found an object of a, b")));
+  EXPECT_THAT(next(R"({"traceEvents": null})"),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("traceEvents is not a list")));
+  EXPECT_THAT(
+      next(R"({"schema": {"name": "firstframe.profile", "version": 1}})"),
+      StatusIs(absl::StatusCode::kDataLoss,
+               HasSubstr("its trace is the .pt.trace.json.gz beside it")));
+  EXPECT_THAT(next(R"({"traceEvents": []})"), IsOk());
+  EXPECT_THAT(next("[]"), IsOk());
+  EXPECT_THAT(next(R"({"traceEv)"), IsOk()) << "cut off: an oddity";
 }
 
 TEST(TraceReader, ReadsPerfetto) {

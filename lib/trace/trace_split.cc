@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/status_macros.h"
 #include "lib/trace/json_rewrite.h"
+#include "lib/trace/read_twice.h"
 #include "lib/trace/trace_analyzer.h"
 #include "lib/trace/trace_copy.h"
 #include "lib/trace/trace_reader.h"
@@ -51,6 +52,7 @@ absl::StatusOr<std::vector<WrittenTrace>> SplitByTime(const std::string& input,
   if (window_ns <= 0) {
     return absl::InvalidArgumentError("the window must be longer than 0");
   }
+  FF_RETURN_IF_ERROR(CheckReadableTwice(input));
   FF_ASSIGN_OR_RETURN(auto reader, TraceReader::Open(input));
   FF_ASSIGN_OR_RETURN(const int64_t first, FindTraceStart(*reader));
   return Distribute(
@@ -76,6 +78,7 @@ std::string FileName(absl::string_view region) {
 absl::StatusOr<std::vector<WrittenTrace>> SplitByRegion(
     const std::string& input, const std::string& stem,
     const TraceSplitOptions& options) {
+  FF_RETURN_IF_ERROR(CheckReadableTwice(input));
   FF_ASSIGN_OR_RETURN(auto reader, TraceReader::Open(input));
   TraceAnalyzerOptions analyzer;
   analyzer.region_glob = options.region_glob;
