@@ -4,9 +4,12 @@
 // into a shared library; those three hold thread-local variables that the
 // linker cannot place in one. These are their functions without the variables:
 // sampling of Cords stays off, hash tables are seeded without a counter, and a
-// thread's id is asked of the kernel. Linked into libfirstframe_inject.so
-// alone, before the archives, whose three objects are then not taken. Another
-// version of Abseil fails here at build time, by a missing or second symbol.
+// thread's id is asked of the kernel. (third_party/shared_archives.bzl is the
+// other way: a library that finds Debian's shared Abseil where it is loaded.
+// This one goes into programs on machines that have none.) Linked into
+// libfirstframe_inject.so alone, before the archives, whose three objects are
+// then not taken. Another version of Abseil fails here at build time, by a
+// missing or second symbol.
 
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,64 +1,18 @@
 #include "lib/profiler/nvtx_injection.h"
 
 #include <atomic>
-#include <cstddef>
 #include <cwchar>
 #include <mutex>
 #include <string>
 #include <unordered_set>
 
 #include "lib/base/utf8.h"
+#include "lib/profiler/nvtx_abi.h"
 
 namespace firstframe {
 namespace {
 
-// NVTX 3's ABI: nvtxDetail/nvtxTypes.h and nvToolsExt.h.
-constexpr uint32_t kExportTableCallbacks = 1;
-constexpr int kModuleCore = 1;
-constexpr int kModuleCore2 = 5;
-
-enum CoreId {
-  kRangeStartEx = 4,
-  kRangeStartA = 5,
-  kRangeStartW = 6,
-  kRangeEnd = 7,
-  kRangePushEx = 8,
-  kRangePushA = 9,
-  kRangePushW = 10,
-  kRangePop = 11,
-};
-enum Core2Id {
-  kDomainRangeStartEx = 2,
-  kDomainRangeEnd = 3,
-  kDomainRangePushEx = 4,
-  kDomainRangePop = 5,
-  kDomainRegisterStringA = 10,
-  kDomainRegisterStringW = 11,
-  kDomainCreateA = 12,
-  kDomainCreateW = 13,
-};
-
-using FunctionPointer = void (*)();
-using FunctionTable = FunctionPointer**;
-struct ExportTableCallbacks {
-  size_t struct_size;
-  int (*get_module_function_table)(int module, FunctionTable* table,
-                                   unsigned* size);
-};
-using GetExportTable = const void* (*)(uint32_t id);
-
-struct EventAttributes {
-  uint16_t version;
-  uint16_t size;
-  uint32_t category;
-  int32_t color_type;
-  uint32_t color;
-  int32_t payload_type;
-  int32_t reserved0;
-  uint64_t payload;
-  int32_t message_type;  // 1: char*, 2: wchar_t*, 3: registered string
-  const void* message;
-};
+using nvtx::EventAttributes;
 
 std::atomic<NvtxHandler*> handler = nullptr;
 
@@ -86,13 +40,13 @@ template <typename Take>
 auto WithName(const EventAttributes* attributes, Take take) {
   if (attributes != nullptr && attributes->message != nullptr) {
     switch (attributes->message_type) {
-      case 1:
+      case nvtx::kMessageA:
         return take(
             absl::string_view(static_cast<const char*>(attributes->message)));
-      case 2:
+      case nvtx::kMessageW:
         return take(absl::string_view(
             Narrow(static_cast<const wchar_t*>(attributes->message))));
-      case 3:
+      case nvtx::kMessageRegistered:
         return take(absl::string_view(
             *static_cast<const std::string*>(attributes->message)));
     }
@@ -147,62 +101,35 @@ const void* DomainCreateW(const wchar_t* text) {
   return Register(Narrow(text));
 }
 
-struct Slot {
-  int id;
-  FunctionPointer function;
-};
-
-template <typename Function>
-FunctionPointer Erase(Function* function) {
-  return reinterpret_cast<FunctionPointer>(function);
-}
-
-void Fill(const ExportTableCallbacks& callbacks, int module,
-          std::initializer_list<Slot> slots) {
-  FunctionTable table = nullptr;
-  unsigned size = 0;
-  if (callbacks.get_module_function_table(module, &table, &size) != 1 ||
-      table == nullptr) {
-    return;
-  }
-  for (const Slot& slot : slots) {
-    // Tables of other versions are shorter, or have holes.
-    if (static_cast<unsigned>(slot.id) < size && table[slot.id] != nullptr) {
-      *table[slot.id] = slot.function;
-    }
-  }
-}
-
 }  // namespace
 
 int AttachNvtx(void* get_export_table, NvtxHandler* to) {
-  if (get_export_table == nullptr || to == nullptr) return 0;
-  const auto* const callbacks =
-      static_cast<const ExportTableCallbacks*>(reinterpret_cast<GetExportTable>(
-          get_export_table)(kExportTableCallbacks));
-  if (callbacks == nullptr ||
-      callbacks->struct_size < sizeof(ExportTableCallbacks)) {
-    return 0;
-  }
+  const nvtx::Callbacks* const callbacks = nvtx::FindCallbacks(
+      reinterpret_cast<nvtx::GetExportTable>(get_export_table));
+  if (callbacks == nullptr || to == nullptr) return 0;
   handler.store(to);
-  Fill(*callbacks, kModuleCore,
-       {{kRangePushA, Erase(&RangePushA)},
-        {kRangePushW, Erase(&RangePushW)},
-        {kRangePushEx, Erase(&RangePushEx)},
-        {kRangePop, Erase(&Pop)},
-        {kRangeStartA, Erase(&RangeStartA)},
-        {kRangeStartW, Erase(&RangeStartW)},
-        {kRangeStartEx, Erase(&RangeStartEx)},
-        {kRangeEnd, Erase(&End)}});
-  Fill(*callbacks, kModuleCore2,
-       {{kDomainRangePushEx, Erase(&DomainRangePushEx)},
-        {kDomainRangePop, Erase(&DomainRangePop)},
-        {kDomainRangeStartEx, Erase(&DomainRangeStartEx)},
-        {kDomainRangeEnd, Erase(&DomainRangeEnd)},
-        {kDomainRegisterStringA, Erase(&DomainRegisterStringA)},
-        {kDomainRegisterStringW, Erase(&DomainRegisterStringW)},
-        {kDomainCreateA, Erase(&DomainCreateA)},
-        {kDomainCreateW, Erase(&DomainCreateW)}});
+  const auto core = [&](nvtx::CoreId id, auto* function) {
+    nvtx::Install(*callbacks, nvtx::kCore, id, function);
+  };
+  core(nvtx::kRangePushA, &RangePushA);
+  core(nvtx::kRangePushW, &RangePushW);
+  core(nvtx::kRangePushEx, &RangePushEx);
+  core(nvtx::kRangePop, &Pop);
+  core(nvtx::kRangeStartA, &RangeStartA);
+  core(nvtx::kRangeStartW, &RangeStartW);
+  core(nvtx::kRangeStartEx, &RangeStartEx);
+  core(nvtx::kRangeEnd, &End);
+  const auto core2 = [&](nvtx::Core2Id id, auto* function) {
+    nvtx::Install(*callbacks, nvtx::kCore2, id, function);
+  };
+  core2(nvtx::kDomainRangePushEx, &DomainRangePushEx);
+  core2(nvtx::kDomainRangePop, &DomainRangePop);
+  core2(nvtx::kDomainRangeStartEx, &DomainRangeStartEx);
+  core2(nvtx::kDomainRangeEnd, &DomainRangeEnd);
+  core2(nvtx::kDomainRegisterStringA, &DomainRegisterStringA);
+  core2(nvtx::kDomainRegisterStringW, &DomainRegisterStringW);
+  core2(nvtx::kDomainCreateA, &DomainCreateA);
+  core2(nvtx::kDomainCreateW, &DomainCreateW);
   return 1;
 }
 

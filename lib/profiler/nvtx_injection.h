@@ -8,8 +8,8 @@
 //
 // and is named by NVTX_INJECTION64_PATH is loaded at the program's first NVTX
 // call, once for every shared object that brings NVTX. Works on machines
-// without a GPU. NVTX's tables are declared in the .cc (NVTX 3, nvtxTypes.h);
-// no NVTX header is needed to build.
+// without a GPU. NVTX's tables are declared in nvtx_abi.h; no NVTX header is
+// needed to build.
 
 #ifndef LIB_PROFILER_NVTX_INJECTION_H_
 #define LIB_PROFILER_NVTX_INJECTION_H_

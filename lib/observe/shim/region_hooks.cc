@@ -1,12 +1,14 @@
 // NVTX ranges. The NVTX header in a program loads the library that
 // NVTX_INJECTION64_PATH names at its first call and asks it for functions
-// (nvtx3/nvToolsExt.h, version 3: table and callback numbers below are its).
+// (lib/profiler/nvtx_abi.h). lib/profiler/nvtx_injection.h takes more of them,
+// with libraries that may not be here.
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/observe/shim/record.h"
+#include "lib/profiler/nvtx_abi.h"
 
 namespace firstframe::shim {
 namespace {
@@ -25,21 +27,7 @@ __thread OpenRange ranges[kMaxDepth] __attribute__((tls_model("initial-exec")));
 __thread int depth __attribute__((tls_model("initial-exec"))) = 0;
 std::atomic<uint64_t> num_regions;
 
-// nvtxEventAttributes_t, version 2 of its layout.
-struct Attributes {
-  uint16_t version;
-  uint16_t size;
-  uint32_t category;
-  int32_t colour_type;
-  uint32_t colour;
-  int32_t payload_type;
-  int32_t reserved;
-  uint64_t payload;
-  int32_t message_type;
-  const char* message;
-};
-static_assert(offsetof(Attributes, message) == 40);
-constexpr int32_t kAsciiMessage = 1;
+using nvtx::EventAttributes;
 
 int Push(const char* name) {
   EventHeader* const header = Header();
@@ -71,58 +59,39 @@ int Pop() {
   return level;
 }
 
-const char* MessageOf(const Attributes* attributes) {
+const char* MessageOf(const EventAttributes* attributes) {
   const bool is_ascii = attributes != nullptr &&
-                        attributes->message_type == kAsciiMessage &&
+                        attributes->message_type == nvtx::kMessageA &&
                         attributes->message != nullptr;
-  return is_ascii ? attributes->message : "(range)";
+  return is_ascii ? static_cast<const char*>(attributes->message) : "(range)";
 }
 
 int PushA(const char* name) { return Push(name != nullptr ? name : "(range)"); }
 int PushW(const wchar_t*) { return Push("(range)"); }
-int PushEx(const Attributes* attributes) { return Push(MessageOf(attributes)); }
-int DomainPushEx(void*, const Attributes* attributes) {
+int PushEx(const EventAttributes* attributes) {
+  return Push(MessageOf(attributes));
+}
+int DomainPushEx(void*, const EventAttributes* attributes) {
   return Push(MessageOf(attributes));
 }
 int DomainPop(void*) { return Pop(); }
-
-struct CallbackTable {
-  size_t size;
-  int (*get_module_functions)(int module, void**** table, unsigned* size);
-};
-using GetExportTable = const void* (*)(uint32_t id);
-
-constexpr uint32_t kCallbacksId = 1;
-constexpr int kCoreModule = 1, kCore2Module = 5;
-
-void Install(const CallbackTable& callbacks, int module, unsigned index,
-             void* function) {
-  void*** table = nullptr;
-  unsigned size = 0;
-  if (callbacks.get_module_functions(module, &table, &size) == 0 ||
-      index >= size || table == nullptr || table[index] == nullptr) {
-    return;
-  }
-  *table[index] = function;
-}
 
 }  // namespace
 }  // namespace firstframe::shim
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
-    firstframe::shim::GetExportTable get_export_table) {
+    firstframe::nvtx::GetExportTable get_export_table) {
   using namespace firstframe::shim;
-  const auto* const callbacks =
-      static_cast<const CallbackTable*>(get_export_table(kCallbacksId));
-  if (Header() == nullptr || callbacks == nullptr ||
-      callbacks->size < sizeof(CallbackTable)) {
-    return 0;
-  }
-  Install(*callbacks, kCoreModule, 8, reinterpret_cast<void*>(PushEx));
-  Install(*callbacks, kCoreModule, 9, reinterpret_cast<void*>(PushA));
-  Install(*callbacks, kCoreModule, 10, reinterpret_cast<void*>(PushW));
-  Install(*callbacks, kCoreModule, 11, reinterpret_cast<void*>(Pop));
-  Install(*callbacks, kCore2Module, 4, reinterpret_cast<void*>(DomainPushEx));
-  Install(*callbacks, kCore2Module, 5, reinterpret_cast<void*>(DomainPop));
+  namespace nvtx = firstframe::nvtx;
+  const nvtx::Callbacks* const callbacks =
+      nvtx::FindCallbacks(get_export_table);
+  if (Header() == nullptr || callbacks == nullptr) return 0;
+  nvtx::Install(*callbacks, nvtx::kCore, nvtx::kRangePushEx, PushEx);
+  nvtx::Install(*callbacks, nvtx::kCore, nvtx::kRangePushA, PushA);
+  nvtx::Install(*callbacks, nvtx::kCore, nvtx::kRangePushW, PushW);
+  nvtx::Install(*callbacks, nvtx::kCore, nvtx::kRangePop, Pop);
+  nvtx::Install(*callbacks, nvtx::kCore2, nvtx::kDomainRangePushEx,
+                DomainPushEx);
+  nvtx::Install(*callbacks, nvtx::kCore2, nvtx::kDomainRangePop, DomainPop);
   return 1;
 }
