@@ -18,6 +18,7 @@ namespace {
 // 26,000 API calls or 5,000 kernels: what a crash may lose of each thread.
 constexpr size_t kBufferBytes = 1 << 20;
 constexpr size_t kBufferAlign = 8;
+constexpr size_t kKeptBuffers = 8;
 // CUPTI's own default for a device buffer.
 constexpr size_t kDeviceBufferBytes = 3200000;
 // More callback ids than any CUPTI 12 or 13 has; names end earlier.
@@ -217,6 +218,13 @@ void CuptiCollector::OnCallback(void* self, int domain, uint32_t cbid,
       static_cast<CuptiCollector*>(self)->options_.calls;
   if (calls == nullptr) return;
   const auto& call = *static_cast<const cupti::CallbackData*>(data);
+  // The driver's side of a runtime call would only repeat it.
+  static thread_local bool in_runtime = false;
+  if (domain == cupti::kDomainRuntime) {
+    in_runtime = call.site == cupti::kSiteEnter;
+  } else if (in_runtime) {
+    return;
+  }
   if (call.site == cupti::kSiteEnter) {
     *call.correlation_data = static_cast<uint64_t>(calls->OnCallEnter());
   } else if (*call.correlation_data != 0) {  // else entered before all began
@@ -262,6 +270,7 @@ void CuptiCollector::Stop() {
   api_.flush_all(0);
   Disable();
   api_.flush_all(cupti::kFlushForced);
+  Drain();
   stopped_ = true;
   if (subscriber_ != nullptr) api_.unsubscribe(subscriber_);
   subscriber_ = nullptr;
@@ -282,8 +291,8 @@ uint8_t* CuptiCollector::TakeBuffer() {
 void CuptiCollector::ReturnBuffer(uint8_t* buffer) {
   absl::MutexLock lock(&pool_mutex_);
   --lent_;
-  // Two are kept for the next requests; a burst's others go back.
-  if (free_.size() < 2) {
+  // Some are kept, whose pages are there already; a burst's others go back.
+  if (free_.size() < kKeptBuffers) {
     free_.push_back(buffer);
   } else {
     std::free(buffer);
@@ -308,23 +317,35 @@ void CuptiCollector::Completed(void* context, uint32_t stream, uint8_t* buffer,
   if (self.api_.get_dropped(context, stream, &lost) == cupti::kSuccess) {
     self.dropped_ += static_cast<int64_t>(lost);
   }
-  bool over_budget = false;
+  if (valid_size == 0 || self.stopped_) {
+    self.ReturnBuffer(buffer);
+    return;
+  }
   {
     absl::MutexLock lock(&self.pool_mutex_);
-    over_budget = self.lent_ * kBufferBytes > self.options_.max_host_bytes;
-  }
-  if (valid_size > 0 && !self.stopped_) {
-    if (over_budget) {
-      for (void* record = nullptr;
-           self.api_.get_next_record(buffer, valid_size, &record) ==
-           cupti::kSuccess;) {
-        ++self.dropped_;
-      }
-    } else {
-      self.Decode(buffer, valid_size);
+    if (self.lent_ * kBufferBytes <= self.options_.max_host_bytes) {
+      self.filled_.push_back({buffer, valid_size});
+      return;
     }
   }
+  for (void* record = nullptr;
+       self.api_.get_next_record(buffer, valid_size, &record) ==
+       cupti::kSuccess;) {
+    ++self.dropped_;
+  }
   self.ReturnBuffer(buffer);
+}
+
+void CuptiCollector::Drain() {
+  std::vector<Filled> filled;
+  {
+    absl::MutexLock lock(&pool_mutex_);
+    filled.swap(filled_);
+  }
+  for (const Filled& from : filled) {
+    Decode(from.buffer, from.size);
+    ReturnBuffer(from.buffer);
+  }
 }
 
 void CuptiCollector::Decode(uint8_t* buffer, size_t size) {

@@ -19,8 +19,8 @@
 
 namespace firstframe {
 
-// Takes decoded records. Called on CUPTI's threads, one call at a time. Views
-// last until the call returns; times are nanoseconds of CLOCK_MONOTONIC.
+// Takes decoded records, inside CuptiCollector::Drain and Stop. Views last
+// until the call returns; times are nanoseconds of CLOCK_MONOTONIC.
 class CuptiSink {
  public:
   virtual ~CuptiSink() = default;
@@ -51,7 +51,8 @@ class CuptiCallHandler {
 };
 
 struct CuptiOptions {
-  // Host memory lent to CUPTI at one time; past it, records are dropped.
+  // Host memory lent to CUPTI and not decoded yet; past it, records are
+  // dropped.
   size_t max_host_bytes = 64 << 20;
   // Device memory for records, in all contexts together: CUPTI's buffers are in
   // VRAM since 12.0u1 and a large model may need it.
@@ -95,11 +96,17 @@ class CuptiCollector {
   bool PushExternal(uint64_t id);
   void PopExternal();
 
-  // Delivers what is complete; `forced` also what is not (at the end).
+  // Asks CUPTI for what is complete; `forced` also for what is not (at the
+  // end).
   void Flush(bool forced);
 
-  // Disables, flushes all, unsubscribes. No record comes afterwards. Destroy
-  // the collector only once CUPTI has returned every buffer, or never.
+  // Decodes the buffers that CUPTI has delivered since the last call. CUPTI may
+  // deliver on the program's threads, which only hand the buffers over. From
+  // one thread.
+  void Drain();
+
+  // Disables, flushes and drains all, unsubscribes. No record comes afterwards.
+  // Destroy the collector only once CUPTI has returned every buffer, or never.
   void Stop();
 
   int64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
@@ -154,6 +161,11 @@ class CuptiCollector {
   absl::Mutex pool_mutex_;
   std::vector<uint8_t*> free_ ABSL_GUARDED_BY(pool_mutex_);
   size_t lent_ ABSL_GUARDED_BY(pool_mutex_) = 0;
+  struct Filled {
+    uint8_t* buffer;
+    size_t size;
+  };
+  std::vector<Filled> filled_ ABSL_GUARDED_BY(pool_mutex_);  // not decoded yet
   absl::Mutex sink_mutex_;
   std::vector<std::string> names_[2] ABSL_GUARDED_BY(sink_mutex_);
 };

@@ -237,6 +237,8 @@ TEST_F(CuptiCollectorTest, DecodesWhatItSelected) {
   Put(unknown, buffer, &at);
   cupti_.dropped = 3;
   cupti_.completed(nullptr, 0, buffer, size, at);
+  EXPECT_TRUE(sink_.seen.empty()) << "not on CUPTI\'s thread";
+  collector->Drain();
   EXPECT_THAT(
       sink_.seen,
       ElementsAre("external 41 of 9", "cudaLaunchKernel runtime 9", "kernel k",

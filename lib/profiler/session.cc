@@ -313,6 +313,7 @@ void Session::RunWorker() {
     clock_.Calibrate();
     DrainSpans();
     DrainEvents();
+    if (CuptiCollector* const cupti = armed_.load()) cupti->Drain();
     if (absl::Now() >= next_flush) {
       next_flush = absl::Now() + kFlushEvery;
       stream_->SnapshotClocks();
