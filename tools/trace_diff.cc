@@ -31,6 +31,10 @@ ABSL_FLAG(double, coherent_jump, 8,
           "{X} Statistics fire at X times the level expected.");
 ABSL_FLAG(double, energy_jump, 2.5,
           "{X} Sketches fire at X times the level expected.");
+ABSL_FLAG(
+    bool, grafted, false,
+    "Every module of RIGHT was given LEFT's inputs, so that no error adds "
+    "up with depth.");
 ABSL_FLAG(double, energy_ceiling, 0.10,
           "{SHARE} Relative error of elements that no history excuses.");
 ABSL_FLAG(double, abs_mean_ceiling, 0.05,
@@ -87,7 +91,7 @@ cli::Tool Describe() {
   tool.has_color = true;
   tool.groups = {
       {"What differs",
-       {"threshold", "control", "coherent_jump", "energy_jump",
+       {"threshold", "control", "grafted", "coherent_jump", "energy_jump",
         "energy_ceiling", "abs_mean_ceiling"}},
       {"What is compared with what",
        {"map", "map_right", "list_maps", "map_suggest", "accept_fuzzy", "run",
@@ -183,17 +187,18 @@ absl::StatusOr<DivergenceOptions> ReadThresholds() {
   DivergenceOptions options;
   FF_ASSIGN_OR_RETURN(options.profile,
                       ParseThresholdProfile(absl::GetFlag(FLAGS_threshold)));
-  options.coherent_jump = absl::GetFlag(FLAGS_coherent_jump);
-  options.energy_jump = absl::GetFlag(FLAGS_energy_jump);
+  // Without history the same caution is kept in proportion.
+  const double coherent = absl::GetFlag(FLAGS_coherent_jump);
+  const double energy = absl::GetFlag(FLAGS_energy_jump);
+  options.coherent = {coherent, 1.5 * coherent};
+  options.energy = {energy, 1.5 * energy};
+  options.is_grafted = absl::GetFlag(FLAGS_grafted);
   options.energy_ceiling = absl::GetFlag(FLAGS_energy_ceiling);
   options.abs_mean_ceiling = absl::GetFlag(FLAGS_abs_mean_ceiling);
-  if (!(options.coherent_jump > 0) || !(options.energy_jump > 0) ||
-      !(options.energy_ceiling > 0) || !(options.abs_mean_ceiling > 0)) {
+  if (!(coherent > 0) || !(energy > 0) || !(options.energy_ceiling > 0) ||
+      !(options.abs_mean_ceiling > 0)) {
     return cli::UsageError("jumps and ceilings must be above 0");
   }
-  // Without history the same caution is kept in proportion.
-  options.coherent_jump_without_history = 1.5 * options.coherent_jump;
-  options.energy_jump_without_history = 1.5 * options.energy_jump;
   return options;
 }
 

@@ -1,12 +1,9 @@
 #include "lib/activation/compare.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "lib/activation/pair_metrics.h"
 #include "lib/activation/trace_reader.h"
 #include "lib/base/status_macros.h"
 
@@ -14,12 +11,6 @@ namespace firstframe {
 namespace {
 
 constexpr size_t kFirstPrefixBytes = size_t{1} << 20;
-
-// Relative errors read best in percent down to a hundredth of one.
-std::string Share(double value) {
-  if (value >= 1e-4) return absl::StrFormat("%.3g %%", 100 * value);
-  return absl::StrFormat("%.2g", value);
-}
 
 void CheckDamage(const TraceTable& table, const CompareOptions& options,
                  Comparison* out) {
@@ -123,11 +114,7 @@ void CheckCoverage(const CompareOptions& options, Comparison* out) {
 void AddFindings(Comparison* out) {
   const Divergence& d = out->divergence;
   for (const CaptureLint& lint : d.lints) {
-    out->warnings.push_back(absl::StrCat(
-        "the ", lint.on_left ? "left" : "right",
-        " trace has the same numbers for several modules of '",
-        lint.template_name,
-        "': a buffer that was read too late, or a replayed graph?"));
+    out->warnings.push_back(DescribeLint(lint));
   }
   if (d.num_isolated > 0) {
     out->warnings.push_back(
@@ -232,97 +219,6 @@ absl::StatusOr<ControlLevels> ReadControl(const TraceInput& reference,
                      reference.name(), ", so it is no control"));
   }
   return MeasureControl(alignment);
-}
-
-std::string DescribePlace(const Comparison& c, size_t pair) {
-  const TraceRow& row = c.alignment.a.table.rows[c.alignment.pairs[pair].a];
-  const TraceNames::Key& key = c.names->key(row.key);
-  std::string place = key.module;
-  if (key.tensor != "out") absl::StrAppend(&place, " ", key.tensor);
-  if (row.step != kNoStep) absl::StrAppend(&place, " (step ", row.step, ")");
-  if (row.occurrence > 0) {
-    absl::StrAppend(&place, " (occurrence ", row.occurrence, ")");
-  }
-  return place;
-}
-
-std::string Explain(const Comparison& c) {
-  const Divergence& d = c.divergence;
-  if (!d.first) {
-    if (c.verdict == Verdict::kUndecided && !c.trouble.empty()) {
-      return absl::StrCat("no divergence was found, but the answer is open: ",
-                          c.trouble[0]);
-    }
-    if (c.verdict == Verdict::kIdentical) {
-      return absl::StrCat("all ", c.alignment.NumPaired(),
-                          " pairs are equal in everything they record");
-    }
-    return absl::StrFormat(
-        "%d of %d pairs differ, and none stands above what precision and depth "
-        "explain; the statistics differ by at most %s%s",
-        d.num_different, c.alignment.NumPaired(),
-        d.worst_coherent > 0 ? Share(d.worst_coherent) : "their own precision",
-        d.worst_energy >= 0
-            ? absl::StrCat(" and the sketches by ", Share(d.worst_energy))
-            : "");
-  }
-  const size_t i = *d.first;
-  const RowVerdict& v = d.rows[i];
-  const RowPair& pair = c.alignment.pairs[i];
-  const TraceRow& row = c.alignment.a.table.rows[pair.a];
-  std::string text = absl::StrCat(DescribePlace(c, i), " ");
-  const PairMetrics m =
-      ComparePair(c.alignment.a, pair.a, c.alignment.b, pair.b);
-  const char* const what = (v.flags & RowVerdict::kByEnergy) != 0
-                               ? "its elements moved by "
-                               : "its statistics moved by ";
-  const double moved =
-      (v.flags & RowVerdict::kByEnergy) != 0 ? v.energy : v.coherent;
-  if (v.reason == FireReason::kHard) {
-    absl::StrAppend(
-        &text, "is the first to differ: ",
-        DescribeHard(m, c.alignment.a, pair.a, c.alignment.b, pair.b));
-  } else {
-    absl::StrAppend(
-        &text,
-        v.reason == FireReason::kCeiling ? "first passes a ceiling: "
-                                         : "is the first to jump: ",
-        what, Share(moved), ", against ", Share(v.expected),
-        " expected at this depth (x", absl::StrFormat("%.3g", v.jump), ")");
-    const std::string& dtype = c.names->dtype(row.dtype);
-    if (const auto ulps =
-            row.Kind(kMax) == ValueKind::kNumber
-                ? UlpsApart(row.values[kMax],
-                            c.alignment.b.table.rows[pair.b].values[kMax],
-                            dtype)
-                : std::nullopt;
-        ulps && std::isfinite(*ulps) && *ulps >= 1) {
-      absl::StrAppend(&text, "; the maximum by ",
-                      absl::StrFormat("%.3g", *ulps), " ulp of ", dtype);
-    }
-  }
-  if (d.inputs_differ) {
-    absl::StrAppend(&text,
-                    "; it is the first record of all, so the inputs differ, or "
-                    "this module does");
-  } else {
-    const uint64_t before = c.alignment.PairNumber(i);
-    absl::StrAppend(&text, "; the ", before, before == 1 ? " pair" : " pairs",
-                    " before it stay inside");
-  }
-  if ((v.flags & RowVerdict::kConfirmed) != 0) {
-    absl::StrAppend(&text, "; confirmed downstream");
-  } else if ((v.flags & RowVerdict::kIsolated) != 0) {
-    absl::StrAppend(&text, "; isolated: what follows is at its usual level");
-  } else {
-    absl::StrAppend(&text, "; too few records follow to confirm it");
-  }
-  if ((v.flags & RowVerdict::kBitsDiffer) == 0 &&
-      v.reason != FireReason::kHard && d.first_bit_difference) {
-    absl::StrAppend(&text, "; the first bit differs at ",
-                    DescribePlace(c, *d.first_bit_difference));
-  }
-  return text;
 }
 
 }  // namespace firstframe

@@ -68,6 +68,14 @@ absl::StatusOr<ControlLevels> ReadControl(const TraceInput& reference,
 // they say something.
 std::string DescribePlace(const Comparison& comparison, size_t pair);
 
+// Returns the pairs of the inputs of the call whose output `pair` is; empty
+// when the traces have none. Linear in the pairs.
+std::vector<size_t> InputPairs(const Comparison& comparison, size_t pair);
+
+// Returns what the module of `pair` adds to the error of its inputs, errors
+// taken as independent: sqrt(out^2 - in^2). Nothing without inputs.
+std::optional<double> AddedError(const Comparison& comparison, size_t pair);
+
 // Returns one sentence: what fired, by how much, against what, and how it was
 // confirmed. For a trace without divergence, why there is none.
 std::string Explain(const Comparison& comparison);

@@ -294,7 +294,7 @@ TEST(CompareTraces, EachToleranceChangesTheAnswer) {
   };
   EXPECT_EQ(verdict({}), Verdict::kDiffer);
   CompareOptions loose;
-  loose.divergence.coherent_jump = 200;
+  loose.divergence.coherent.jump = 200;
   EXPECT_EQ(verdict(loose), Verdict::kSame);
   loose.divergence.abs_mean_ceiling = 0.015;
   EXPECT_EQ(verdict(loose), Verdict::kDiffer);

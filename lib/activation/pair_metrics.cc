@@ -4,10 +4,10 @@
 #include <cmath>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "lib/activation/dtype_precision.h"
 
 namespace firstframe {
 namespace {
@@ -19,41 +19,6 @@ constexpr double kFloatStatFloor = 4 * 0x1p-24;
 constexpr double kSketchFloor = 1.3e-7;
 // E|x| of a normal variable is sqrt(2 / pi) of its rms.
 constexpr double kGaussianRms = 1.2533141373155;
-
-struct DtypeRow {
-  absl::string_view name;
-  double rounding;  // relative, root mean square
-  int mantissa;     // bits behind the point
-};
-// ulp / sqrt(12), averaged over significands in [1, 2).
-constexpr DtypeRow kDtypes[] = {
-    {"float64", 4.5e-17, 52},      {"float32", 2.4e-8, 23},
-    {"float16", 2.0e-4, 10},       {"bfloat16", 1.6e-3, 7},
-    {"float8_e4m3fn", 2.6e-2, 3},  {"float8_e4m3fnuz", 2.6e-2, 3},
-    {"float8_e5m2", 5e-2, 2},      {"float8_e5m2fnuz", 5e-2, 2},
-    {"float8_e8m0fnu", 2.5e-1, 0}, {"complex64", 2.4e-8, 23},
-    {"complex128", 4.5e-17, 52},
-};
-
-const DtypeRow* FindDtype(absl::string_view name) {
-  for (const DtypeRow& row : kDtypes) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
-}
-
-enum class DtypeClass { kUnknown, kFloat, kInteger, kBool };
-
-DtypeClass ClassOf(absl::string_view name) {
-  if (name.empty()) return DtypeClass::kUnknown;
-  if (FindDtype(name) != nullptr || absl::StartsWith(name, "float") ||
-      absl::StartsWith(name, "bfloat")) {
-    return DtypeClass::kFloat;
-  }
-  if (name == "bool") return DtypeClass::kBool;
-  return absl::StrContains(name, "int") ? DtypeClass::kInteger
-                                        : DtypeClass::kUnknown;
-}
 
 bool IsNumber(const TraceRow& row, TraceValue value) {
   return row.Kind(value) == ValueKind::kNumber;
@@ -129,8 +94,8 @@ class Comparison {
       m_.hard |= kHardShape;
     }
     if (ra_.dtype != rb_.dtype) {
-      const DtypeClass ca = ClassOf(a_.names->dtype(ra_.dtype));
-      const DtypeClass cb = ClassOf(b_.names->dtype(rb_.dtype));
+      const DtypeClass ca = ClassOfDtype(a_.names->dtype(ra_.dtype));
+      const DtypeClass cb = ClassOfDtype(b_.names->dtype(rb_.dtype));
       if (ca != cb && ca != DtypeClass::kUnknown &&
           cb != DtypeClass::kUnknown) {
         m_.hard |= kHardDtype;
@@ -233,6 +198,7 @@ class Comparison {
     const double rms_a = RmsOf(ra_, m_.numel), rms_b = RmsOf(rb_, m_.numel);
     double rms = std::max(rms_a, rms_b);
     if (rms_ > 0) rms = rms_;
+    m_.rms = rms;
     if (BothNumbers(ra_, rb_, kAbsMean)) {
       m_.has_values = true;
       m_.abs_mean_change = Relative(ra_.values[kAbsMean], rb_.values[kAbsMean]);
@@ -348,24 +314,6 @@ std::string ValuesOf(const TraceSide& side, uint32_t row) {
 PairMetrics ComparePair(const TraceSide& a, uint32_t row_a, const TraceSide& b,
                         uint32_t row_b) {
   return Comparison(a, row_a, b, row_b).Run();
-}
-
-std::optional<double> RoundingError(absl::string_view dtype) {
-  if (const DtypeRow* row = FindDtype(dtype)) return row->rounding;
-  const DtypeClass kind = ClassOf(dtype);
-  if (kind == DtypeClass::kInteger || kind == DtypeClass::kBool) return 0.0;
-  return std::nullopt;
-}
-
-std::optional<double> UlpsApart(double a, double b, absl::string_view dtype) {
-  const DtypeRow* const row = FindDtype(dtype);
-  const double scale = std::max(std::abs(a), std::abs(b));
-  if (row == nullptr || !std::isfinite(scale) || scale == 0) {
-    return std::nullopt;
-  }
-  // Records are float32: a float64 tensor's extremes have 23 bits there.
-  const int mantissa = std::min(row->mantissa, 23);
-  return std::abs(a - b) / std::ldexp(1.0, std::ilogb(scale) - mantissa);
 }
 
 std::string DescribeHard(const PairMetrics& m, const TraceSide& a,

@@ -6,7 +6,6 @@
 #define LIB_ACTIVATION_PAIR_METRICS_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "lib/activation/merge_rows.h"
@@ -42,6 +41,7 @@ struct PairMetrics {
   double abs_mean_change = 0;  // relative
   double amax_change = 0;      // relative, of the largest magnitude
   double numel = 0;
+  double rms = 0;  // root mean square, the larger side's; 0: not known
   // Relative precision of the statistics themselves.
   double stat_floor = 0;
   uint8_t hard = 0;
@@ -54,15 +54,6 @@ struct PairMetrics {
 
 PairMetrics ComparePair(const TraceSide& a, uint32_t row_a, const TraceSide& b,
                         uint32_t row_b);
-
-// Relative error of one rounding to `dtype` (a name without "torch."), its ulp
-// / sqrt(12) averaged over the significand; 0 for integers. Nothing for a name
-// that is not known.
-std::optional<double> RoundingError(absl::string_view dtype);
-
-// Units in the last place between two values of `dtype`; nothing for types
-// without any. For min and max, which are elements of the tensor.
-std::optional<double> UlpsApart(double a, double b, absl::string_view dtype);
 
 // Says what `hard` holds: "shape [1, 2] against [1, 3]".
 std::string DescribeHard(const PairMetrics& metrics, const TraceSide& a,

@@ -67,8 +67,8 @@ std::string ErrorText(double value) {
 }
 
 std::string NoteOf(const RowVerdict& v) {
-  if (v.flags & RowVerdict::kFoldedParent) return "contains one above";
-  if (v.flags & RowVerdict::kIsolated) return "isolated";
+  if (v.Has(RowVerdict::kFoldedParent)) return "contains one above";
+  if (v.Has(RowVerdict::kIsolated)) return "isolated";
   return "";
 }
 
@@ -91,7 +91,7 @@ void WriteTable(const Comparison& c, const ReportOptions& options,
     out << absl::StrFormat(
         "  %-*s  %10s  %9s  %8s  %-9s %s\n", static_cast<int>(width), places[k],
         ErrorText(v.coherent), ErrorText(v.energy),
-        v.reason == FireReason::kHard ? "" : absl::StrFormat("%.3g", v.jump),
+        v.reason == FireReason::kHard ? "" : absl::StrFormat("%.3g", v.jump()),
         ReasonName(v.reason), NoteOf(v));
   }
   if (shown < fired.size()) {
@@ -244,10 +244,10 @@ void WriteRow(const Comparison& c, size_t i, absl::string_view kind,
   json.Key("projected_error")
       .OptionalDouble(m.projected < 0 ? std::nullopt
                                       : std::optional<double>(m.projected));
-  json.Key("jump").Double(v.jump);
+  json.Key("jump").Double(v.jump());
   json.Key("channel").String(v.flags & RowVerdict::kByEnergy ? "elements"
                                                              : "statistics");
-  json.Key("expected_error").Double(v.expected);
+  json.Key("expected_error").Double(v.expected());
   json.Key("fired").Bool(v.Fires());
   json.Key("reason").String(ReasonName(v.reason));
   json.Key("bits").String(v.flags & RowVerdict::kBitsEqual    ? "equal"

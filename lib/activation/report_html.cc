@@ -29,7 +29,7 @@ std::vector<size_t> PointsOf(const Divergence& d) {
     size_t best = begin;
     for (size_t i = begin; i < std::min(n, begin + stretch); ++i) {
       const auto rank = [&](size_t k) {
-        return std::make_pair(d.first == k, d.rows[k].jump);
+        return std::make_pair(d.first == k, d.rows[k].jump());
       };
       if (rank(i) > rank(best)) best = i;
     }
@@ -52,8 +52,8 @@ void WritePoint(const Comparison& c, size_t i, JsonWriter* json) {
   json->Key("elements")
       .OptionalDouble(v.energy < 0 ? std::nullopt
                                    : std::optional<double>(v.energy));
-  json->Key("jump").Double(v.jump);
-  json->Key("expected").Double(v.expected);
+  json->Key("jump").Double(v.jump());
+  json->Key("expected").Double(v.expected());
   json->Key("fired").Bool(v.Fires());
   json->Key("hard").Bool(v.hard != 0);
   json->Key("match").String(MatchMethodName(c.alignment.pairs[i].method));
