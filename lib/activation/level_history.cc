@@ -3,36 +3,72 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <utility>
 
 namespace firstframe {
+
+namespace {
+
+// Puts the smaller value first, without a branch: errors are in no order that a
+// processor could guess.
+inline void Order(float& low, float& high) {
+  const float smaller = low < high ? low : high;
+  high = low < high ? high : low;
+  low = smaller;
+}
+
+// Of six: a sorting network, as far as the middle needs it.
+double MedianOfSix(std::array<float, 6> v) {
+  Order(v[0], v[5]);
+  Order(v[1], v[3]);
+  Order(v[2], v[4]);
+  Order(v[1], v[2]);
+  Order(v[3], v[4]);
+  Order(v[0], v[3]);
+  Order(v[2], v[5]);
+  Order(v[0], v[1]);
+  Order(v[2], v[3]);
+  Order(v[4], v[5]);
+  Order(v[1], v[2]);
+  Order(v[3], v[4]);
+  return 0.5 * (v[2] + v[3]);
+}
+
+}  // namespace
 
 double RecentValues::Median() const {
   // Most rows of most traces do not differ at all.
   static constexpr std::array<float, kWindow> kZeros = {};
   if (std::memcmp(&values_, &kZeros, sizeof(values_)) == 0) return 0;
+  if (count_ == kWindow) return MedianOfSix(values_);
   std::array<float, kWindow> sorted = values_;
   for (int i = 1; i < count_; ++i) {
-    for (int j = i; j > 0 && sorted[j] < sorted[j - 1]; --j) {
-      std::swap(sorted[j], sorted[j - 1]);
-    }
+    for (int j = i; j > 0; --j) Order(sorted[j - 1], sorted[j]);
   }
   const int middle = count_ / 2;
   return count_ % 2 == 1 ? sorted[middle]
                          : 0.5 * (sorted[middle] + sorted[middle - 1]);
 }
 
+bool LevelHistory::Pass::Note(uint32_t entity, int32_t row_step) {
+  const bool begins = first_entity == kNone || step != row_step ||
+                      (first_entity == entity && has_others);
+  if (begins) {
+    *this = {row_step, entity, false};
+  } else {
+    has_others |= first_entity != entity;
+  }
+  return begins;
+}
+
 void LevelHistory::Begin(uint32_t tau, uint32_t entity, int32_t step) {
   tau_ = tau;
   entity_ = entity;
+  if (pass_.Note(entity, step)) recent_ = Channels();
   TemplateState& state = templates_[tau];
-  const bool recurs = state.first_entity == entity && state.has_others;
-  if (state.first_entity == kNone || state.step != step || recurs) {
-    state = TemplateState();
-    state.step = step;
-    state.first_entity = entity;
+  if (state.pass.Note(entity, step)) {
+    state.values = Channels();
+    state.depth = 0;
   }
-  state.has_others |= state.first_entity != entity;
 }
 
 double LevelHistory::FromEarlierSteps(Channel channel) const {

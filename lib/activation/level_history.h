@@ -73,14 +73,22 @@ class LevelHistory {
 
  private:
   using Channels = std::array<RecentValues, kNumChannels>;
-  struct TemplateState {
-    Channels values;
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+
+  // Where one run through some modules began.
+  struct Pass {
     int32_t step = kNoStep;
     uint32_t first_entity = kNone;
-    uint32_t depth = 0;  // rows before, in this pass
     bool has_others = false;
+
+    // Notes a row; returns whether another pass begins with it.
+    bool Note(uint32_t entity, int32_t row_step);
   };
-  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  struct TemplateState {
+    Channels values;
+    Pass pass;
+    uint32_t depth = 0;  // rows before, in this pass
+  };
 
   void PushOne(Channel channel, float value);
   // What this module showed at earlier steps, times what the modules just
@@ -89,7 +97,8 @@ class LevelHistory {
 
   std::vector<TemplateState> templates_;
   std::vector<Channels> entities_;
-  Channels recent_;  // of whatever rows
+  Pass pass_;        // of all modules
+  Channels recent_;  // of whatever rows of it
   Channels growth_;  // of whatever modules, over their own past
   uint32_t tau_ = 0, entity_ = 0;
 };
