@@ -1,4 +1,4 @@
-// Bugs planted in a Wan VAE, and healthy variants of it, to see what trace_diff
+// Runs of a Wan VAE with and without planted bugs, to see what trace_diff
 // finds, misses and imagines. docs/trace_diff_cases.md has the result.
 //
 // A healthy variant differs as runs of the same model on other kernels or in
@@ -10,40 +10,23 @@
 #define LIB_ACTIVATION_TRACE_CASES_H_
 
 #include <cstdint>
-#include <functional>
-#include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "lib/activation/planted_bugs.h"
 #include "lib/wan_vae/module_tree.h"
-#include "lib/wan_vae/tiling.h"
 #include "lib/wan_vae/wan_vae.h"
 
 namespace firstframe {
 
 enum class CasePrecision { kFloat32, kBFloat16 };
 
-// Weights by parameter, and the latent, of one run.
-struct CaseInputs {
-  const ModuleTree* tree = nullptr;
-  std::vector<FloatTensor> weights;
-  FloatTensor latent;
+// Steps of a run that has steps.
+inline constexpr int kCaseSteps = 3;
 
-  FloatTensor& Weight(absl::string_view name);  // stops when there is none
-};
-
-// A planted bug and where trace_diff should say it is.
-struct PlantedBug {
-  std::string what;
-  std::string module;
-  int occurrence = 0;
-  std::function<void(CaseInputs&)> plant;
-};
-std::vector<PlantedBug> PlantedBugs();
-
-// One run, recorded with FastVideo's eight statistics, and with ours as well.
+// One run, recorded with FastVideo's eight statistics, and with ours as well,
+// which also has the latent.
 struct CaseTraces {
   std::string eight;
   std::string all;
@@ -61,8 +44,14 @@ class CaseRunner {
                           CaseInputs* inputs);
   // Returns the traces of one decode. The float32 model runs in both
   // precisions; bfloat16 records each output rounded.
-  absl::StatusOr<CaseTraces> Trace(const CaseInputs& inputs,
-                                   CasePrecision precision) const;
+  absl::StatusOr<CaseTraces> Trace(
+      const CaseInputs& inputs, CasePrecision precision,
+      std::optional<int64_t> step = std::nullopt) const;
+  // All of a run: latents `latent_seed`, weights of a healthy variant, and the
+  // bug (null: none).
+  absl::StatusOr<CaseTraces> Run(CasePrecision precision, uint64_t latent_seed,
+                                 uint64_t variant_seed, const PlantedBug* bug,
+                                 bool has_steps) const;
 
  private:
   WanVaeConfig config_;
@@ -77,9 +66,10 @@ struct CaseOutcome {
 };
 absl::StatusOr<CaseOutcome> JudgeCase(std::string left, std::string right);
 
-// "exact" at the module and occurrence expected, "late" elsewhere behind,
-// "missed".
-std::string GradeOf(const PlantedBug& bug, const CaseOutcome& outcome);
+// "exact" at the place expected, "late" elsewhere behind, "missed".
+// `has_inputs`: the traces record the latent.
+std::string GradeOf(const PlantedBug& bug, bool has_inputs,
+                    const CaseOutcome& outcome);
 
 }  // namespace firstframe
 

@@ -4,10 +4,12 @@
 //   bazel run //lib/activation:trace_cases [-- SEEDS [FIRST]] >
 //   docs/trace_diff_cases.md
 //
-// Six healthy pairs a seed; 36 seeds by default. Exits 1 when a pair fires.
+// Six healthy pairs a seed, and six of three steps for every third; 36 seeds by
+// default. Exits 1 when a pair fires.
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,88 +23,132 @@
 namespace firstframe {
 namespace {
 
-constexpr uint64_t kBase = 1000000;  // seeds of the left side
+constexpr uint64_t kBase = 1000000;  // variants of the left side
+constexpr uint64_t kPort = 7;        // the variant that bugs sit in
 
-constexpr CasePrecision kStudies[] = {CasePrecision::kFloat32,
-                                      CasePrecision::kBFloat16};
+constexpr CasePrecision kPrecisions[] = {CasePrecision::kFloat32,
+                                         CasePrecision::kBFloat16};
+// What is compared with what.
+constexpr std::pair<int, int> kStudies[] = {{0, 0}, {1, 1}, {0, 1}};
+
+// A row of the table: both kinds of records in each study.
+absl::StatusOr<std::string> GradeBug(const CaseRunner& runner,
+                                     const PlantedBug& bug,
+                                     const CaseTraces (&left)[2]) {
+  std::string row = absl::StrCat("| ", bug.what, " | ", bug.module);
+  if (bug.occurrence > 0) absl::StrAppend(&row, ", call ", bug.occurrence);
+  CaseTraces right[2];
+  for (int p = 0; p < 2; ++p) {
+    FF_ASSIGN_OR_RETURN(
+        right[p], runner.Run(kPrecisions[p], 0, kPort, &bug, bug.step >= 0));
+  }
+  for (const auto& [a, b] : kStudies) {
+    for (const auto field : {&CaseTraces::eight, &CaseTraces::all}) {
+      FF_ASSIGN_OR_RETURN(const CaseOutcome outcome,
+                          JudgeCase(left[a].*field, right[b].*field));
+      const std::string grade =
+          GradeOf(bug, field == &CaseTraces::all, outcome);
+      absl::StrAppend(&row, " | ", grade);
+      if (grade == "late") absl::StrAppend(&row, ": ", outcome.place);
+    }
+  }
+  return absl::StrCat(row, " |");
+}
 
 absl::Status PrintBugs(const CaseRunner& runner) {
   absl::PrintF(
-      "| bug | in | float32, eight | float32, all | bfloat16, eight | "
-      "bfloat16, all |\n|---|---|---|---|---|---|\n");
-  CaseTraces left[2];
+      "| bug | in | float32, eight | all | bfloat16, eight | all | float32 "
+      "against bfloat16, eight | all |\n|---|---|---|---|---|---|---|---|\n");
+  CaseTraces left[2], left_of_steps[2];
   for (int p = 0; p < 2; ++p) {
-    CaseInputs inputs = runner.Inputs(0);
-    CaseRunner::MakeVariant(kStudies[p], kBase, &inputs);
-    FF_ASSIGN_OR_RETURN(left[p], runner.Trace(inputs, kStudies[p]));
+    FF_ASSIGN_OR_RETURN(left[p],
+                        runner.Run(kPrecisions[p], 0, kBase, nullptr, false));
+    FF_ASSIGN_OR_RETURN(left_of_steps[p],
+                        runner.Run(kPrecisions[p], 0, kBase, nullptr, true));
   }
   for (const PlantedBug& bug : PlantedBugs()) {
-    std::string row = absl::StrCat("| ", bug.what, " | ", bug.module);
-    if (bug.occurrence > 0) absl::StrAppend(&row, ", call ", bug.occurrence);
-    for (int p = 0; p < 2; ++p) {
-      // The bug sits in a healthy variant of its own, as a port's would.
-      CaseInputs inputs = runner.Inputs(0);
-      bug.plant(inputs);
-      CaseRunner::MakeVariant(kStudies[p], 7, &inputs);
-      FF_ASSIGN_OR_RETURN(const CaseTraces right,
-                          runner.Trace(inputs, kStudies[p]));
-      for (const auto field : {&CaseTraces::eight, &CaseTraces::all}) {
-        FF_ASSIGN_OR_RETURN(const CaseOutcome outcome,
-                            JudgeCase(left[p].*field, right.*field));
-        const std::string grade = GradeOf(bug, outcome);
-        absl::StrAppend(&row, " | ", grade);
-        if (grade == "late") absl::StrAppend(&row, ": ", outcome.place);
-      }
-    }
-    absl::PrintF("%s |\n", row);
+    FF_ASSIGN_OR_RETURN(
+        const std::string row,
+        GradeBug(runner, bug, bug.step >= 0 ? left_of_steps : left));
+    absl::PrintF("%s\n", row);
     std::fflush(stdout);
   }
   return absl::OkStatus();
 }
 
-// Each seed has its own latent and four variants, two of each precision: one
-// pair of each kind alone, four of both.
-absl::StatusOr<int> PrintHealthy(const CaseRunner& runner, int first,
-                                 int seeds) {
-  int fired[3] = {}, counted[3] = {};
-  std::string complaints;
-  for (int seed = first; seed < first + seeds; ++seed) {
-    std::string traces[4];
+// Healthy pairs, by what was compared.
+class FalseAlarms {
+ public:
+  explicit FalseAlarms(const CaseRunner& runner) : runner_(runner) {}
+
+  // Four variants of one latent, two of each precision, make six pairs.
+  absl::Status Add(int seed, bool has_steps) {
+    CaseTraces traces[4];
     for (int i = 0; i < 4; ++i) {
-      const CasePrecision precision = kStudies[i / 2];
-      CaseInputs inputs = runner.Inputs(seed);
-      CaseRunner::MakeVariant(precision, kBase + 4 * seed + i, &inputs);
-      FF_ASSIGN_OR_RETURN(CaseTraces both, runner.Trace(inputs, precision));
-      traces[i] = std::move(both.all);
+      FF_ASSIGN_OR_RETURN(
+          traces[i], runner_.Run(kPrecisions[i / 2], seed, kBase + 4 * seed + i,
+                                 nullptr, has_steps));
     }
     for (int i = 0; i < 4; ++i) {
       for (int j = i + 1; j < 4; ++j) {
-        const int kind = i / 2 != j / 2 ? 2 : i / 2;
-        FF_ASSIGN_OR_RETURN(const CaseOutcome outcome,
-                            JudgeCase(traces[i], traces[j]));
-        ++counted[kind];
-        fired[kind] += outcome.fired;
-        if (outcome.fired) {
-          absl::StrAppend(&complaints, "\n- seed ", seed, ", variants ", i,
-                          " and ", j, ": ", outcome.explanation, "\n");
-        }
+        const std::string kind = absl::StrCat(
+            kNames[i / 2], " against ", kNames[j / 2],
+            has_steps ? absl::StrCat(", ", kCaseSteps, " steps") : "");
+        FF_RETURN_IF_ERROR(Judge(
+            kind, absl::StrCat("seed ", seed, ", variants ", i, " and ", j),
+            traces[i], traces[j]));
       }
     }
-    std::fprintf(stderr, "\r%d of %d seeds", seed - first + 1, seeds);
+    return absl::OkStatus();
   }
-  std::fprintf(stderr, "\n");
-  const char* const names[] = {"float32 against float32",
-                               "bfloat16 against bfloat16",
-                               "float32 against bfloat16"};
-  absl::PrintF("| healthy pairs | number | fired |\n|---|---|---|\n");
-  int total = 0;
-  for (int kind = 0; kind < 3; ++kind) {
-    absl::PrintF("| %s | %d | %d |\n", names[kind], counted[kind], fired[kind]);
-    total += fired[kind];
+
+  void Print() const {
+    absl::PrintF(
+        "| healthy pairs | number | fired, eight | fired, all |\n"
+        "|---|---|---|---|\n");
+    int pairs = 0;
+    for (const auto& [kind, count] : counts_) {
+      absl::PrintF("| %s | %d | %d | %d |\n", kind, count.pairs,
+                   count.fired_eight, count.fired_all);
+      pairs += count.pairs;
+    }
+    absl::PrintF("| all | %d | | |\n%s", pairs, complaints_);
   }
-  absl::PrintF("%s", complaints);
-  return total;
-}
+
+  int fired() const {
+    int sum = 0;
+    for (const auto& [kind, count] : counts_) {
+      sum += count.fired_eight + count.fired_all;
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr const char* kNames[] = {"float32", "bfloat16"};
+  struct Count {
+    int pairs = 0, fired_eight = 0, fired_all = 0;
+  };
+
+  absl::Status Judge(const std::string& kind, const std::string& which,
+                     const CaseTraces& a, const CaseTraces& b) {
+    Count& count = counts_[kind];
+    ++count.pairs;
+    FF_ASSIGN_OR_RETURN(const CaseOutcome eight, JudgeCase(a.eight, b.eight));
+    FF_ASSIGN_OR_RETURN(const CaseOutcome all, JudgeCase(a.all, b.all));
+    count.fired_eight += eight.fired;
+    count.fired_all += all.fired;
+    for (const CaseOutcome* const outcome : {&eight, &all}) {
+      if (!outcome->fired) continue;
+      absl::StrAppend(&complaints_, "\n- ", kind, ", ", which, ": ",
+                      outcome->explanation, "\n");
+    }
+    return absl::OkStatus();
+  }
+
+  const CaseRunner& runner_;
+  std::map<std::string, Count> counts_;
+  std::string complaints_;
+};
 
 absl::StatusOr<int> Run(int seeds, int first) {
   const CaseRunner runner;
@@ -116,16 +162,26 @@ absl::StatusOr<int> Run(int seeds, int first) {
       "A float32 variant moves each weight by at most one unit in the last "
       "place. A bfloat16 variant\nrounds each weight up or down at random and "
       "records outputs in bfloat16; the arithmetic between is\nfloat32, so it "
-      "drifts less than a run that rounds every activation.\n\n"
-      "`exact`: the first divergence is the module and the call of the bug. "
-      "`late`: it is one behind, named.\n`eight` are FastVideo's statistics; "
-      "`all` adds sketch, hashes and counts.\n\n");
+      "drifts less than a run that rounds every activation. Runs of steps "
+      "decode one latent a\nstep with the same weights.\n\n"
+      "`exact`: the first divergence is the module, the call and the step of "
+      "the bug. `late`: it is one behind,\nnamed. `eight` are FastVideo's "
+      "statistics; `all` adds sketch, hashes and counts, and a record of the\n"
+      "latent: for a bug there that record is `exact`.\n\n");
   FF_RETURN_IF_ERROR(PrintBugs(runner));
   absl::PrintF(
-      "\n## False alarms\n\nAll statistics; six pairs of four healthy variants "
-      "on each of %d seeded latents.\n\n",
-      seeds);
-  return PrintHealthy(runner, first, seeds);
+      "\n## False alarms\n\nSix pairs of four healthy variants on each of %d "
+      "seeded latents, and of runs of %d steps for every\nthird of them.\n\n",
+      seeds, kCaseSteps);
+  FalseAlarms alarms(runner);
+  for (int seed = first; seed < first + seeds; ++seed) {
+    FF_RETURN_IF_ERROR(alarms.Add(seed, false));
+    if (seed % 3 == 0) FF_RETURN_IF_ERROR(alarms.Add(seed, true));
+    std::fprintf(stderr, "\r%d of %d seeds", seed - first + 1, seeds);
+  }
+  std::fprintf(stderr, "\n");
+  alarms.Print();
+  return alarms.fired();
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,28 +17,25 @@ class TraceCases : public ::testing::Test {
  protected:
   // The outcome of a pair whose right side has `bug` planted (null: none).
   CaseOutcome Outcome(CasePrecision precision, uint64_t seed,
-                      const PlantedBug* bug) {
-    std::string& reference = references_[{precision, seed}];
+                      const PlantedBug* bug, bool has_steps = false) {
+    std::string& reference = references_[{precision, seed, has_steps}];
     if (reference.empty()) {
-      CaseInputs left = runner_.Inputs(seed);
-      CaseRunner::MakeVariant(precision, 1000 + seed, &left);
-      reference = runner_.Trace(left, precision)->all;
+      reference =
+          runner_.Run(precision, seed, 1000 + seed, nullptr, has_steps)->all;
     }
-    CaseInputs right = runner_.Inputs(seed);
-    if (bug != nullptr) bug->plant(right);
-    CaseRunner::MakeVariant(precision, seed + 1, &right);
-    return *JudgeCase(reference, runner_.Trace(right, precision)->all);
+    return *JudgeCase(
+        reference, runner_.Run(precision, seed, seed + 1, bug, has_steps)->all);
   }
 
   const CaseRunner runner_;
-  std::map<std::pair<CasePrecision, uint64_t>, std::string> references_;
+  std::map<std::tuple<CasePrecision, uint64_t, bool>, std::string> references_;
 };
 
 TEST_F(TraceCases, HealthyPairsDoNotFire) {
   for (const CasePrecision precision :
        {CasePrecision::kFloat32, CasePrecision::kBFloat16}) {
     for (uint64_t seed = 0; seed < 2; ++seed) {
-      const CaseOutcome outcome = Outcome(precision, seed, nullptr);
+      const CaseOutcome outcome = Outcome(precision, seed, nullptr, seed == 1);
       EXPECT_FALSE(outcome.fired) << outcome.explanation;
     }
   }
@@ -46,8 +43,9 @@ TEST_F(TraceCases, HealthyPairsDoNotFire) {
 
 TEST_F(TraceCases, EveryBugIsNamedExactlyInFloat32) {
   for (const PlantedBug& bug : PlantedBugs()) {
-    const CaseOutcome outcome = Outcome(CasePrecision::kFloat32, 0, &bug);
-    EXPECT_EQ(GradeOf(bug, outcome), "exact")
+    const CaseOutcome outcome =
+        Outcome(CasePrecision::kFloat32, 0, &bug, bug.step >= 0);
+    EXPECT_EQ(GradeOf(bug, true, outcome), "exact")
         << bug.what << ": " << outcome.explanation;
   }
 }
@@ -59,7 +57,7 @@ TEST_F(TraceCases, LargeBugsAreFoundInBFloat16) {
       continue;
     }
     const CaseOutcome outcome = Outcome(CasePrecision::kBFloat16, 0, &bug);
-    EXPECT_EQ(GradeOf(bug, outcome), "exact")
+    EXPECT_EQ(GradeOf(bug, true, outcome), "exact")
         << bug.what << ": " << outcome.explanation;
   }
 }
