@@ -66,6 +66,9 @@ ABSL_FLAG(bool, first, false,
           "Stop at the first divergence; reads little more than its prefix.");
 ABSL_FLAG(bool, explain, false, "Print one sentence with the evidence alone.");
 ABSL_FLAG(int, rows, 10, "{N} Rows of the table of what fired.");
+ABSL_FLAG(bool, limits, false,
+          "In text: the smallest error that would be seen, for every "
+          "sub-operation.");
 ABSL_FLAG(bool, all_rows, false,
           "With --format=jsonl: a record of every pair.");
 ABSL_FLAG(std::string, html, "",
@@ -96,7 +99,8 @@ cli::Tool Describe() {
       {"What is compared with what",
        {"map", "map_right", "list_maps", "map_suggest", "accept_fuzzy", "run",
         "rank", "merge_ranks", "max_unmatched", "lenient"}},
-      {"What is shown", {"first", "explain", "rows", "all_rows", "html"}}};
+      {"What is shown",
+       {"first", "explain", "rows", "limits", "all_rows", "html"}}};
   tool.choices = {
       {"threshold", {"auto", "exact", "fp32", "tf32", "fp16", "bf16"}}};
   tool.exits = {
@@ -210,6 +214,7 @@ void Write(const Comparison& comparison, cli::Io& io) {
   ReportOptions options;
   options.rows = absl::GetFlag(FLAGS_rows);
   options.all_rows = absl::GetFlag(FLAGS_all_rows);
+  options.limits = absl::GetFlag(FLAGS_limits);
   options.color = io.color;
   options.columns = io.columns;
   if (absl::GetFlag(FLAGS_map_suggest)) {

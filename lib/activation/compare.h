@@ -29,7 +29,8 @@ struct CompareOptions {
   bool first_only = false;
   // Lines that both files have at the same place are known to be equal.
   // Findings are the same whichever way they are read, but for capture lints of
-  // such lines, which need their numbers (kParsed). Reports of every single
+  // such lines and the usual size of their tensors, which need their numbers
+  // (kParsed). Reports of every single
   // pair want kRows: long runs have no pairs of their own.
   EqualLines equal_lines = EqualLines::kRuns;
 };

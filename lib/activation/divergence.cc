@@ -50,6 +50,8 @@ class Judge {
         sizes_(alignment.templates.size()),
         lint_a_(alignment.a, alignment.templates.size(), true),
         lint_b_(alignment.b, alignment.templates.size(), false) {
+    out_.options = options;
+    out_.options.control = nullptr;
     assumed_ = AssumedRounding(in_.a.table, in_.b.table);
     if (options.control != nullptr) {
       control_.resize(alignment.templates.size());
@@ -188,6 +190,7 @@ class Judge {
       AddEqualRow(tau, a, v);
       return;
     }
+    if (a.dtype != b.dtype) NoteDtypes(a, b, i);
     PairMetrics m = ComparePair(in_.a, pair.a, in_.b, pair.b);
     Weigh(tau, &m, &v);
     if (m.energy >= 0) {
@@ -256,6 +259,16 @@ class Judge {
       }
     }
     sizes.Push(static_cast<float>(m->rms));
+  }
+
+  void NoteDtypes(const TraceRow& a, const TraceRow& b, size_t i) {
+    for (DtypeChange& change : out_.dtype_changes) {
+      if (change.left == a.dtype && change.right == b.dtype) {
+        ++change.pairs;
+        return;
+      }
+    }
+    out_.dtype_changes.push_back({a.dtype, b.dtype, 1, i});
   }
 
   void Note(const PairMetrics& m, size_t i, RowVerdict* v) {
@@ -373,9 +386,12 @@ std::optional<double> DetectionLimit(const RowVerdict& row, Channel channel,
   const bool has_history =
       row.Has(channel == kEnergy ? RowVerdict::kEnergyHistory
                                  : RowVerdict::kCoherentHistory);
-  const ChannelOptions& with = options.channel(channel);
-  return (channel == kEnergy ? row.expected_energy : row.expected_coherent) *
-         (has_history ? with.jump : with.jump_without_history);
+  const double factor = has_history
+                            ? options.channel(channel).jump
+                            : options.channel(channel).jump_without_history;
+  return channel == kEnergy
+             ? std::min(factor * row.expected_energy, options.energy_ceiling)
+             : factor * row.expected_coherent;
 }
 
 Divergence FindDivergence(const Alignment& alignment,

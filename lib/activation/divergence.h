@@ -94,10 +94,17 @@ struct RowVerdict {
 };
 static_assert(sizeof(RowVerdict) == 20);
 
-// Returns the smallest error that `row` could have shown without being excused;
-// nothing when the channel is not measured there.
+// Returns the smallest error that would not have been excused at `row`; nothing
+// when the channel is not measured there.
 std::optional<double> DetectionLimit(const RowVerdict& row, Channel channel,
                                      const DivergenceOptions& options);
+
+// Pairs whose dtypes are not the same ones.
+struct DtypeChange {
+  uint8_t left = 0, right = 0;  // TraceNames
+  int64_t pairs = 0;
+  size_t first = 0;  // index of the first pair
+};
 
 struct Divergence {
   std::vector<RowVerdict> rows;  // one a pair, in the order of the pairs
@@ -120,6 +127,8 @@ struct Divergence {
   double worst_projected = -1;
   double assumed_rounding = 0;  // for rows without a dtype; 0: not needed
   std::vector<CaptureLint> lints;
+  std::vector<DtypeChange> dtype_changes;  // by the first pair
+  DivergenceOptions options;               // what was used; without the control
 };
 
 // Whether a tensor's label is that of a module's input: "in", "in[0]", "in.x".

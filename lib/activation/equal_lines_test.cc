@@ -32,6 +32,10 @@ std::string Describe(const Comparison& c, uint32_t key, int32_t step,
   return absl::StrCat(c.names->key(key).module, " ", step, " ", verdict, "\n");
 }
 
+constexpr uint16_t kLevelFlags = RowVerdict::kBitsEqual |
+                                 RowVerdict::kCoherentHistory |
+                                 RowVerdict::kEnergyHistory;
+
 // The verdict on every pair, in their order. Of equal ones not the level
 // expected, which is known of rows alone.
 std::string VerdictOfEachPair(const Comparison& c) {
@@ -49,10 +53,12 @@ std::string VerdictOfEachPair(const Comparison& c) {
     const TraceRow& row = al.a.table.rows[al.pairs[i].a];
     out += Describe(
         c, row.key, row.step,
-        absl::StrCat(MatchMethodName(al.pairs[i].method), " ", v.coherent, " ",
-                     v.energy, " ", v.jump, " ", static_cast<int>(v.reason),
-                     " ", static_cast<int>(v.hard), " ",
-                     v.flags & ~RowVerdict::kBitsEqual));
+        absl::StrCat(
+            MatchMethodName(al.pairs[i].method), " ", v.coherent, " ", v.energy,
+            " ", v.jump(), " ", static_cast<int>(v.reason), " ",
+            static_cast<int>(v.hard), " ",
+            v.flags & ~(v.Has(RowVerdict::kDiffers) ? RowVerdict::kBitsEqual
+                                                    : kLevelFlags)));
   }
   return out;
 }

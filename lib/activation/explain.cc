@@ -130,13 +130,12 @@ std::vector<size_t> InputPairs(const Comparison& c, size_t pair) {
   if (!c.divergence.has_inputs) return inputs;
   const TraceRow& row = LeftRow(c, pair);
   const std::string& module = c.names->key(row.key).module;
-  for (size_t i = 0; i < pair; ++i) {
+  // Back to the module's output of the call before.
+  for (size_t i = pair; i-- > 0;) {
     const TraceRow& other = LeftRow(c, i);
-    if (c.divergence.rows[i].Has(RowVerdict::kIsInput) &&
-        other.step == row.step && other.occurrence == row.occurrence &&
-        c.names->key(other.key).module == module) {
-      inputs.push_back(i);
-    }
+    if (c.names->key(other.key).module != module) continue;
+    if (other.step != row.step || other.occurrence != row.occurrence) break;
+    if (c.divergence.rows[i].Has(RowVerdict::kIsInput)) inputs.push_back(i);
   }
   return inputs;
 }

@@ -84,7 +84,8 @@ ExpectedLevel LevelHistory::Expect(Channel channel, double floor, double share,
   const RecentValues& at_steps = entities_[entity_][channel];
   const double depth = is_grafted ? 1 : std::sqrt(1.0 + state.depth);
   ExpectedLevel expected;
-  expected.from_history = at_depths.IsEnough() || at_steps.IsEnough();
+  expected.from_history =
+      is_grafted || at_depths.IsEnough() || at_steps.IsEnough();
   expected.level = control > 0 ? control : floor * share * depth;
   double& level = expected.level;
   if (at_depths.IsEnough()) level = std::max(level, at_depths.Median());

@@ -46,6 +46,7 @@ inline constexpr int kNumChannels = 2;
 // What a healthy row would show at most.
 struct ExpectedLevel {
   double level = 0;
+  // Known from rows before, or from inputs without an error; not guessed.
   bool from_history = false;
 };
 

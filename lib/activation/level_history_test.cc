@@ -60,6 +60,8 @@ TEST_F(History, GrowsWithDepthFromTheFloor) {
   history_.Begin(0, 4, 0);
   EXPECT_DOUBLE_EQ(history_.Expect(kCoherent, kFloor, 1, 0, true).level,
                    kFloor);
+  EXPECT_TRUE(
+      LevelHistory(1, 1).Expect(kCoherent, kFloor, 1, 0, true).from_history);
   EXPECT_DOUBLE_EQ(history_.Expect(kCoherent, kFloor, 1, 0.5, true).level, 0.5);
 }
 

@@ -15,17 +15,20 @@ struct ReportOptions {
   // JSON lines: every pair, not those that fired alone. Pairs in runs of equal
   // lines are left out: compare with EqualLines::kRows for this.
   bool all_rows = false;
+  bool limits = false;  // text: the detection limits of every sub-operation
   bool color = false;
   int columns = 80;
 };
 
 absl::string_view VerdictName(Verdict verdict);
 
-// First divergence first, then a short table and the error over depth.
+// First divergence first, then a short table and the error over depth; without
+// a divergence, what would have been seen.
 void WriteText(const Comparison& comparison, const ReportOptions& options,
                std::ostream& out);
 
-// Records by "kind": summary, divergence, row, unmatched, warning, trouble.
+// Records by "kind": summary, divergence, trouble, warning, dtype, limit, row,
+// unmatched.
 // docs/formats/trace_diff.md has the keys.
 void WriteJsonl(const Comparison& comparison, const ReportOptions& options,
                 std::ostream& out);

@@ -54,6 +54,8 @@ void WritePoint(const Comparison& c, size_t i, JsonWriter* json) {
                                    : std::optional<double>(v.energy));
   json->Key("jump").Double(v.jump());
   json->Key("expected").Double(v.expected());
+  json->Key("limit").OptionalDouble(
+      DetectionLimit(v, kCoherent, c.divergence.options));
   json->Key("fired").Bool(v.Fires());
   json->Key("hard").Bool(v.hard != 0);
   json->Key("match").String(MatchMethodName(c.alignment.pairs[i].method));

@@ -35,7 +35,10 @@ TEST(Report, JsonlAndGithubAndText) {
   EXPECT_THAT(jsonl.str(), HasSubstr("{\"kind\":\"divergence\",\"pair\":25,"
                                      "\"module\":\"blocks.6.attn\""));
   const std::string lines = jsonl.str();
-  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2 + 48);
+  // The summary, the divergence, its limit and every pair.
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2 + 1 + 48);
+  EXPECT_THAT(lines, HasSubstr("{\"kind\":\"limit\",\"sub_operation\":"
+                               "\"blocks.*.attn out\",\"pairs\":1,"));
   WriteGithub(c->result, github);
   EXPECT_THAT(github.str(), StartsWith("::error title=First divergence::"));
   WriteText(c->result, {}, text);

@@ -17,10 +17,11 @@
   // Sub-operations by how far their worst row stands out; eight have a colour.
   const ops = new Map();
   for (const point of data.points) {
-    const op = ops.get(point.op) || {name: point.op, rows: 0, jump: 0, error: 0};
+    const op = ops.get(point.op) || {name: point.op, rows: 0, jump: 0, error: 0, limit: 0};
     op.rows += 1;
     op.jump = Math.max(op.jump, point.jump, point.hard ? Infinity : 0);
     op.error = Math.max(op.error, error(point));
+    op.limit = Math.max(op.limit, point.limit);
     ops.set(point.op, op);
   }
   const ranked = [...ops.values()].sort((a, b) => b.jump - a.jump || b.error - a.error);
@@ -72,11 +73,12 @@
 
   const opBody = ff.el('tbody', {});
   main.append(ff.el('h2', {}, 'Worst sub-operations'), ff.el('div', {class: 'panel'}, ff.el('table', {}, ff.el('thead', {}, ff.el('tr', {},
-    ff.el('th', {}, 'sub-operation'), ['pairs', 'largest error', 'largest jump'].map((head) => ff.el('th', {class: 'num'}, head)))), opBody)));
+    ff.el('th', {}, 'sub-operation'), ['pairs', 'largest error', 'largest jump', 'seen from'].map((head) => ff.el('th', {class: 'num'}, head)))), opBody)));
   for (const op of ranked.slice(0, 40)) {
     opBody.append(ff.el('tr', {class: 'row', onclick: () => { only = only === op.name ? null : op.name; draw(); }},
       ff.el('td', {class: 'place mono'}, op.name), ff.el('td', {class: 'num'}, String(op.rows)), ff.el('td', {class: 'num'}, percent(op.error)),
-      ff.el('td', {class: 'num'}, op.jump === Infinity ? 'hard' : `×${ff.number(op.jump)}`)));
+      ff.el('td', {class: 'num'}, op.jump === Infinity ? 'hard' : `×${ff.number(op.jump)}`),
+      ff.el('td', {class: 'num', title: 'the smallest change of a statistic that would have been seen at every pair'}, percent(op.limit))));
   }
 
   function choose(i) { chosen = i; draw(); }
