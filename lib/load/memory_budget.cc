@@ -112,6 +112,14 @@ uint64_t MemoryBudget::PinnableBytes() const {
   return least;
 }
 
+absl::string_view MemoryBudget::PinnableBound() const {
+  const uint64_t least = PinnableBytes();
+  if (memlock_limit_bytes == least) return "RLIMIT_MEMLOCK";
+  if (cgroup_headroom_bytes == least) return "the cgroup's limit";
+  if (machine_available_bytes == least) return "the machine's available memory";
+  return "";
+}
+
 absl::Status MemoryBudget::CheckRoom(uint64_t size_bytes,
                                      absl::string_view what) const {
   if (!cgroup_headroom_bytes || size_bytes <= *cgroup_headroom_bytes) {

@@ -28,6 +28,9 @@ struct MemoryBudget {
 
   // The least of all that are known; the largest uint64 when none is.
   uint64_t PinnableBytes() const;
+  // What that comes from, for a message: "RLIMIT_MEMLOCK", "the machine's
+  // available memory", "the cgroup's limit"; "" when none is known.
+  absl::string_view PinnableBound() const;
 
   // ResourceExhausted when the cgroup has less than `size_bytes` left: touching
   // more would end the process. `what` they are for ends the message. Says

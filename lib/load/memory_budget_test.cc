@@ -64,6 +64,19 @@ TEST(MemoryBudget, LockingIsUnlimitedWithTheCapability) {
   EXPECT_EQ(ReadMemoryBudget(dir.path()).memlock_limit_bytes, std::nullopt);
 }
 
+TEST(MemoryBudget, TheLeastBindsAndHasAName) {
+  MemoryBudget budget;
+  EXPECT_EQ(std::string(budget.PinnableBound()), "");
+  budget.machine_available_bytes = 300;
+  EXPECT_EQ(std::string(budget.PinnableBound()),
+            "the machine's available memory");
+  budget.cgroup_headroom_bytes = 200;
+  EXPECT_EQ(std::string(budget.PinnableBound()), "the cgroup's limit");
+  budget.memlock_limit_bytes = 100;
+  EXPECT_EQ(std::string(budget.PinnableBound()), "RLIMIT_MEMLOCK");
+  EXPECT_EQ(budget.PinnableBytes(), 100u);
+}
+
 TEST(MemoryBudget, RoomIsWhatTheCgroupLeaves) {
   MemoryBudget budget;
   budget.machine_available_bytes = 10;

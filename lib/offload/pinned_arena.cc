@@ -15,6 +15,14 @@ constexpr uint64_t kPieceStep = 2 << 20;
 
 }  // namespace
 
+PinOptions WithinBudget(PinOptions options, const MemoryBudget& budget) {
+  if (budget.PinnableBytes() < options.budget_bytes) {
+    options.budget_bytes = budget.PinnableBytes();
+    options.budget_source = std::string(budget.PinnableBound());
+  }
+  return options;
+}
+
 PinnedRegion PinnedRegion::Pin(std::byte* data, uint64_t size_bytes,
                                bool read_only, const PinOptions& options,
                                cuda::Runtime& runtime) {
@@ -29,7 +37,8 @@ PinnedRegion PinnedRegion::Pin(std::byte* data, uint64_t size_bytes,
   if (budget < size_bytes) {
     end = budget / kPieceStep * kPieceStep;
     region.note_ = absl::StrCat("pinned ", end, " of ", size_bytes,
-                                " bytes: the budget is ", budget);
+                                " bytes: the budget is ", budget, " (",
+                                options.budget_source, ")");
   }
   const uint64_t piece_bytes =
       std::max(kPieceStep, options.max_piece_bytes / kPieceStep * kPieceStep);
@@ -56,7 +65,7 @@ absl::StatusOr<PinnedArena> PinnedArena::Create(uint64_t size_bytes,
   const Clock& clock = MonotonicClock::Get();
   const int64_t start = clock.NowNs();
   PinnedArena arena;
-  arena.pinnable_bytes_ = budget.PinnableBytes();
+  arena.budget_ = budget;
   FF_ASSIGN_OR_RETURN(arena.arena_, HostArena::Allocate(size_bytes));
   arena.arena_.Populate(threads);
   arena.populate_ns_ = clock.NowNs() - start;
@@ -67,10 +76,8 @@ void PinnedArena::Pin(const PinOptions& options, cuda::Runtime& runtime) {
   const Clock& clock = MonotonicClock::Get();
   const int64_t start = clock.NowNs();
   region_ = PinnedRegion();  // what was pinned before must go first
-  PinOptions bounded = options;
-  bounded.budget_bytes = std::min(options.budget_bytes, pinnable_bytes_);
   region_ = PinnedRegion::Pin(data(), size_bytes(), /*read_only=*/false,
-                              bounded, runtime);
+                              WithinBudget(options, budget_), runtime);
   pin_ns_ = clock.NowNs() - start;
 }
 

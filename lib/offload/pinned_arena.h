@@ -27,10 +27,14 @@ struct PinOptions {
   // Never pin more than this, nor more than ReadMemoryBudget() said before the
   // memory was taken.
   uint64_t budget_bytes = std::numeric_limits<uint64_t>::max();
+  std::string budget_source = "as asked";  // for messages
   // One registration of 512 GiB fails on driver 580 (LMCache issue 5177).
   uint64_t max_piece_bytes = uint64_t{64} << 30;
   int threads = 4;  // that populate
 };
+
+// Returns `options` with what `budget` allows, where that is less.
+PinOptions WithinBudget(PinOptions options, const MemoryBudget& budget);
 
 // Registers `size_bytes` at `data` in pieces, as many as options.budget_bytes
 // and the driver allow.
@@ -81,7 +85,7 @@ class PinnedArena {
  private:
   HostArena arena_;
   PinnedRegion region_;  // ends before the arena does
-  uint64_t pinnable_bytes_ = 0;
+  MemoryBudget budget_;  // before the arena was populated
   int64_t populate_ns_ = 0;
   int64_t pin_ns_ = 0;
 };

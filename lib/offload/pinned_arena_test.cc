@@ -47,6 +47,12 @@ TEST(PinnedArena, TheLesserOfBudgetAndOptionHolds) {
                 std::min({option, memlock, 6 * kMiB}));
       EXPECT_EQ(arena.region().note().empty(),
                 arena.region().pinned_bytes() == 6 * kMiB);
+      if (!arena.region().note().empty()) {
+        EXPECT_THAT(
+            arena.region().note(),
+            HasSubstr(option < memlock ? "is 2097152 (as asked)"
+                                       : "is 4194304 (RLIMIT_MEMLOCK)"));
+      }
     }
   }
 }
