@@ -197,7 +197,7 @@ TEST_F(FrozenStoreGpuTest, ThePageCacheIsTheHostCopy) {
   }
   ASSERT_THAT(WriteSafetensors(path, tensors), IsOk());
   ASSERT_OK_AND_ASSIGN(const Checkpoint checkpoint, Checkpoint::Open(path));
-  auto mapped = MapToHost(checkpoint, PinOptions(), runtime_);
+  auto mapped = MapToHost(checkpoint, PinOptions(), &runtime_);
   if (absl::IsUnavailable(mapped.status())) GTEST_SKIP() << mapped.status();
   ASSERT_THAT(mapped, IsOk());
   truth_ = *HashModule(*mapped->module, &runtime_);

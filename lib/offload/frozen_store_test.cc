@@ -286,7 +286,8 @@ TEST(FrozenStore, APinBudgetPinsAPartInPieces) {
   EXPECT_EQ(cuda.calls("RegisterHost"), 3);
   EXPECT_EQ(store->tier()->cuts.size(), 3u);
   EXPECT_EQ(store->stats().copies, 4u) << "one run, cut where pieces end";
-  EXPECT_THAT(store->tier()->degraded[0], HasSubstr("the budget is 7340032"));
+  EXPECT_THAT(store->tier()->degraded[0],
+              HasSubstr("the budget is 7340032 (as asked)"));
 }
 
 class FileTierTest : public ::testing::Test {
@@ -337,7 +338,7 @@ TEST_F(FileTierTest, WeightsAreReadStraightIntoTheArena) {
 TEST_F(FileTierTest, ThePageCacheIsTheHostCopy) {
   ASSERT_OK_AND_ASSIGN(const Checkpoint checkpoint, Checkpoint::Open(path_));
   ASSERT_OK_AND_ASSIGN(HostModule mapped,
-                       MapToHost(checkpoint, PinOptions(), cuda_));
+                       MapToHost(checkpoint, PinOptions(), &cuda_));
   EXPECT_EQ(mapped.tier.pinned_bytes + mapped.tier.pageable_bytes, 0u);
   EXPECT_GT(mapped.tier.mapped_bytes, 0u);
   ASSERT_OK_AND_ASSIGN(auto store,
@@ -354,17 +355,30 @@ TEST_F(FileTierTest, ThePageCacheIsTheHostCopy) {
   }
 }
 
+TEST_F(FileTierTest, WithoutADeviceAMappingIsTheIdentity) {
+  ASSERT_OK_AND_ASSIGN(const Checkpoint checkpoint, Checkpoint::Open(path_));
+  ASSERT_OK_AND_ASSIGN(HostModule mapped,
+                       MapToHost(checkpoint, PinOptions(), nullptr));
+  ASSERT_OK_AND_ASSIGN(
+      auto store, FrozenStore::CreateWithTier(mapped.module.get(),
+                                              std::move(mapped.tier), nullptr));
+  ASSERT_THAT(store->Load(0), IsOk());
+  ExpectIntact(*mapped.module);
+  ASSERT_THAT(store->Unload(), IsOk());
+  ExpectIntact(*mapped.module);
+}
+
 TEST_F(FileTierTest, AMappedFileThatChangesIsRefused) {
   ASSERT_OK_AND_ASSIGN(const Checkpoint checkpoint, Checkpoint::Open(path_));
   ASSERT_OK_AND_ASSIGN(HostModule mapped,
-                       MapToHost(checkpoint, PinOptions(), cuda_));
+                       MapToHost(checkpoint, PinOptions(), &cuda_));
   ASSERT_OK_AND_ASSIGN(
       auto store, FrozenStore::CreateWithTier(mapped.module.get(),
                                               std::move(mapped.tier), &cuda_));
   ASSERT_EQ(::truncate(path_.c_str(), 200), 0);
   EXPECT_THAT(store->Load(0), StatusIs(absl::StatusCode::kFailedPrecondition,
                                        HasSubstr("to 200 bytes")));
-  EXPECT_THAT(MapToHost(checkpoint, PinOptions(), cuda_),
+  EXPECT_THAT(MapToHost(checkpoint, PinOptions(), &cuda_),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("changed since")));
 }
@@ -372,7 +386,7 @@ TEST_F(FileTierTest, AMappedFileThatChangesIsRefused) {
 TEST_F(FileTierTest, AMappingThatCannotBePinnedIsRefused) {
   ASSERT_OK_AND_ASSIGN(const Checkpoint checkpoint, Checkpoint::Open(path_));
   cuda_.FailNext("RegisterHost", absl::UnimplementedError("read-only"));
-  EXPECT_THAT(MapToHost(checkpoint, PinOptions(), cuda_),
+  EXPECT_THAT(MapToHost(checkpoint, PinOptions(), &cuda_),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("read-only")));
 }
 

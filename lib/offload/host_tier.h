@@ -69,10 +69,12 @@ absl::StatusOr<HostModule> ReadToHost(const Checkpoint& checkpoint,
 // Maps the files and pins their page cache in place: no host memory is added.
 // The mapping is read by the copy engines alone, so a file that is cut
 // meanwhile costs no SIGBUS; check_unchanged tells. Unavailable on network file
-// systems and where a file mapping cannot be pinned whole.
+// systems and where a file mapping cannot be pinned whole. `runtime` null: not
+// pinned; tensors are then read through the mapping, where a file that is cut
+// does cost SIGBUS.
 absl::StatusOr<HostModule> MapToHost(const Checkpoint& checkpoint,
                                      const PinOptions& options,
-                                     cuda::Runtime& runtime);
+                                     cuda::Runtime* runtime);
 
 }  // namespace firstframe
 

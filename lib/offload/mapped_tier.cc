@@ -41,12 +41,12 @@ void PopulateForReading(std::byte* data, uint64_t size_bytes, int threads) {
   for (std::thread& helper : helpers) helper.join();
 }
 
-// A file's mapping, pinned for as long as it lives.
+// A file's mapping, pinned for as long as it lives; without a runtime not.
 class PinnedFile {
  public:
   static absl::StatusOr<PinnedFile> Map(const CheckpointFile& file,
                                         const PinOptions& options,
-                                        cuda::Runtime& runtime) {
+                                        cuda::Runtime* runtime) {
     FF_ASSIGN_OR_RETURN(auto reader, FileReader::Open(file.path));
     if (reader->identity() != file.identity) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -65,17 +65,18 @@ class PinnedFile {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot map ", file.path));
     }
     result.data_ = static_cast<std::byte*>(data);
+    result.reader_ = std::move(reader);
+    if (runtime == nullptr) return result;
     const int64_t start = MonotonicClock::Get().NowNs();
     PopulateForReading(result.data_, result.size_bytes_,
                        std::min(options.threads, 4));
     result.populate_ns_ = MonotonicClock::Get().NowNs() - start;
     result.region_ = PinnedRegion::Pin(result.data_, result.size_bytes_,
-                                       /*read_only=*/true, options, runtime);
+                                       /*read_only=*/true, options, *runtime);
     if (result.region_.pinned_bytes() < result.size_bytes_) {
       return absl::UnavailableError(
           absl::StrCat(file.path, ": ", result.region_.note()));
     }
-    result.reader_ = std::move(reader);
     return result;
   }
 
@@ -111,18 +112,16 @@ class PinnedFile {
 
 absl::StatusOr<HostModule> MapToHost(const Checkpoint& checkpoint,
                                      const PinOptions& options,
-                                     cuda::Runtime& runtime) {
+                                     cuda::Runtime* runtime) {
   const int64_t start = MonotonicClock::Get().NowNs();
-  PinOptions left = options;
+  PinOptions left = WithinBudget(options, ReadMemoryBudget());
   left.pin = true;  // without it the strategy means nothing
-  left.budget_bytes =
-      std::min(left.budget_bytes, ReadMemoryBudget().PinnableBytes());
   auto files = std::make_shared<std::vector<PinnedFile>>();
   HostModule result;
   for (const CheckpointFile& file : checkpoint.files()) {
     FF_ASSIGN_OR_RETURN(PinnedFile mapped,
                         PinnedFile::Map(file, left, runtime));
-    left.budget_bytes -= mapped.size_bytes();
+    left.budget_bytes -= std::min(left.budget_bytes, mapped.size_bytes());
     result.tier.mapped_bytes += mapped.size_bytes();
     result.tier.populate_ns += mapped.populate_ns();
     for (const std::byte* cut : mapped.region().cuts()) {

@@ -153,9 +153,8 @@ absl::StatusOr<std::unique_ptr<OffloadCycler>> MakeOffloadCycler(
     if (source.checkpoint == nullptr) {
       return absl::UnavailableError("it needs a checkpoint in files");
     }
-    if (runtime == nullptr) return absl::UnavailableError("it needs a device");
     FF_ASSIGN_OR_RETURN(HostModule mapped,
-                        MapToHost(*source.checkpoint, options.pin, *runtime));
+                        MapToHost(*source.checkpoint, options.pin, runtime));
     module = std::move(mapped.module);
     tier = std::move(mapped.tier);
   } else if (source.checkpoint != nullptr) {
