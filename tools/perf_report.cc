@@ -12,11 +12,11 @@
 #include "absl/flags/flag.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/json_document.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/jsonl_reader.h"
 #include "lib/base/output_file.h"
 #include "lib/base/status_macros.h"
-#include "lib/base/version.h"
 #include "lib/cli/input.h"
 #include "lib/cli/tool.h"
 #include "lib/cli/tty.h"
@@ -135,18 +135,15 @@ PerfObserver Observe(cli::Format format, cli::Io& io) {
   return observer;
 }
 
-void BeginDocument(JsonWriter& json) {
-  const BuildInfo build = GetBuildInfo();
-  json.BeginObject();
-  json.Key("schema").BeginObject();
-  json.Key("name").String("firstframe.perf_report");
-  json.Key("version").Int(1);
+// Writes a document whose members `write` writes.
+template <typename Write>
+void WriteDocument(const Write& write, cli::Io& io) {
+  std::string text;
+  JsonWriter json(&text, JsonWriter::Style::kPretty);
+  BeginJsonDocument("perf_report", 1, json);
+  write(json);
   json.EndObject();
-  json.Key("tool").BeginObject();
-  json.Key("name").String("perf_report");
-  json.Key("version").String(build.version);
-  json.Key("commit").String(build.commit);
-  json.EndObject();
+  io.out << text << '\n';
 }
 
 void Render(const PerfInputs& inputs, const PerfReport& report, cli::Io& io) {
@@ -157,12 +154,8 @@ void Render(const PerfInputs& inputs, const PerfReport& report, cli::Io& io) {
       io.out << line << '\n';
     }
   } else if (io.format == cli::Format::kJson) {
-    std::string text;
-    JsonWriter json(&text, JsonWriter::Style::kPretty);
-    BeginDocument(json);
-    WritePerfJson(inputs, report, json);
-    json.EndObject();
-    io.out << text << '\n';
+    WriteDocument(
+        [&](JsonWriter& json) { WritePerfJson(inputs, report, json); }, io);
   }
 }
 
@@ -237,12 +230,11 @@ absl::StatusOr<cli::Exit> Diff(const std::vector<std::string>& paths,
     return absl::NotFoundError("the files have no measure in common");
   }
   if (io.format == cli::Format::kJson) {
-    std::string text;
-    JsonWriter json(&text, JsonWriter::Style::kPretty);
-    BeginDocument(json);
-    WritePerfDifferencesJson(differences, threshold, json);
-    json.EndObject();
-    io.out << text << '\n';
+    WriteDocument(
+        [&](JsonWriter& json) {
+          WritePerfDifferencesJson(differences, threshold, json);
+        },
+        io);
   } else if (io.format == cli::Format::kText) {
     WritePerfDifferences(differences, threshold, io.out);
   } else {

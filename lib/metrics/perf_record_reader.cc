@@ -7,24 +7,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "lib/metrics/json_scanner.h"
+#include "lib/metrics/perf_record_fields.h"
 
 namespace firstframe {
 namespace {
 
-// Equality with a literal, of a size that the compiler knows.
-template <size_t kSize>
-bool Is(absl::string_view key, const char (&name)[kSize]) {
-  return key.size() == kSize - 1 &&
-         std::memcmp(key.data(), name, kSize - 1) == 0;
-}
-
-void Read(JsonScanner& scan, double& out) { scan.ReadDouble(out); }
-void Read(JsonScanner& scan, std::optional<double>& out) {
-  scan.ReadDouble(out);
-}
-void Read(JsonScanner& scan, int64_t& out) { scan.ReadInt(out); }
-void Read(JsonScanner& scan, bool& out) { scan.ReadBool(out); }
-void Read(JsonScanner& scan, std::string& out) { scan.ReadString(out); }
+using perf_record_internal::Is;
+using perf_record_internal::ReadExpected;
+using perf_record_internal::ReadField;
 
 // Any other value, a string or not, is a record of another kind.
 PerfRecordKind ReadKind(JsonScanner& scan) {
@@ -46,107 +36,6 @@ PerfRecordKind FindKind(absl::string_view line) {
   }
   return PerfRecordKind::kOther;
 }
-
-// Each object's fields in the order in which both programs write them, with
-// what stands before each.
-#define FF_STAGE_FIELDS(X) \
-  X("{", count)            \
-  X(", ", total_ms)        \
-  X(", ", mean_ms) X(", ", std_ms) X(", ", min_ms) X(", ", max_ms)
-#define FF_DIT_FIELDS(X) \
-  X("{", params)         \
-  X(", ", tokens)        \
-  X(", ", batch)         \
-  X(", ", devices)       \
-  X(", ", flops_per_fwd) \
-  X(", ", attn_share)    \
-  X(", ", tflops)        \
-  X(", ", peak_tflops)   \
-  X(", ", mfu)
-#define FF_VAE_FIELDS(X) \
-  X("{", flops_per_call) \
-  X(", ", calls)         \
-  X(", ", tflops)        \
-  X(", ", peak_tflops)   \
-  X(", ", mfu)
-#define FF_THROUGHPUT_FIELDS(X) \
-  X("{", samples_per_s)         \
-  X(", ", samples)              \
-  X(", ", wall_s)               \
-  X(", ", dp)
-#define FF_PRICED_FIELDS(X)  \
-  X(", ", params)            \
-  X(", ", trainable)         \
-  X(", ", tokens)            \
-  X(", ", priced_steps)      \
-  X(", ", priced_s)          \
-  X(", ", flops_coef)        \
-  X(", ", flops_coef_hw)     \
-  X(", ", flops_coef_reason) \
-  X(", ", flops_per_step)    \
-  X(", ", attn_share)        \
-  X(", ", devices)           \
-  X(", ", tflops)            \
-  X(", ", hw_tflops)         \
-  X(", ", peak_tflops)       \
-  X(", ", mfu)               \
-  X(", ", hfu)
-#define FF_REQUEST_FIELDS(X) \
-  X(", ", ts)                \
-  X(", ", rank)              \
-  X(", ", world_size)        \
-  X(", ", req)               \
-  X(", ", warmup)            \
-  X(", ", e2e_s)
-#define FF_WINDOW_FIELDS(X) \
-  X(", ", ts)               \
-  X(", ", rank)             \
-  X(", ", world_size)       \
-  X(", ", step_first)       \
-  X(", ", step_last)        \
-  X(", ", steps)            \
-  X(", ", warmup_excluded)  \
-  X(", ", step_s_p50)       \
-  X(", ", step_s_p95)
-
-// Reads the field into `target` when `key` names it.
-#define FF_READ(before, field) \
-  if (Is(key, #field)) {       \
-    Read(scan, target.field);  \
-    return true;               \
-  }
-// Reads the field when it comes next as json.dumps writes it, else stops
-// guessing. Returns whether there was any.
-#define FF_EXPECT(before, field)                                          \
-  if (!scan.ConsumeExpected(before "\"" #field "\": ")) return has_begun; \
-  has_begun = true;                                                       \
-  Read(scan, target.field);
-
-// ReadField reads the field `key` when it is one of the record's.
-// ReadExpected reads those that come as they are expected: a comparison each,
-// where ReadField takes several. Both leave the rest to the caller.
-#define FF_DEFINE_READERS(Record, FIELDS)                                    \
-  bool ReadField(absl::string_view key, JsonScanner& scan, Record& target) { \
-    FIELDS(FF_READ)                                                          \
-    return false;                                                            \
-  }                                                                          \
-  bool ReadExpected(JsonScanner& scan, Record& target) {                     \
-    bool has_begun = false;                                                  \
-    FIELDS(FF_EXPECT)                                                        \
-    return has_begun;                                                        \
-  }
-
-FF_DEFINE_READERS(StageSummary, FF_STAGE_FIELDS)
-FF_DEFINE_READERS(DitThroughput, FF_DIT_FIELDS)
-FF_DEFINE_READERS(VaeThroughput, FF_VAE_FIELDS)
-FF_DEFINE_READERS(WindowThroughput, FF_THROUGHPUT_FIELDS)
-FF_DEFINE_READERS(PricedThroughput, FF_PRICED_FIELDS)
-FF_DEFINE_READERS(RequestRecord, FF_REQUEST_FIELDS)
-FF_DEFINE_READERS(TrainWindowRecord, FF_WINDOW_FIELDS)
-
-#undef FF_DEFINE_READERS
-#undef FF_EXPECT
-#undef FF_READ
 
 // The fields of an object behind those that ReadExpected took.
 JsonScanner::Fields FieldsAfter(bool has_begun, JsonScanner& scan) {
