@@ -55,7 +55,8 @@ ABSL_FLAG(int, threads, 0,
           "Reading threads; 0: by the CPUs that a rank may use, at most 16.");
 ABSL_FLAG(int, read_kib, 1024, "Size of one buffered read, KiB.");
 ABSL_FLAG(int, slot_kib, 8192, "Size of a slot of the staging ring, KiB.");
-ABSL_FLAG(int, slots, 8, "Slots of the staging ring.");
+ABSL_FLAG(int, slots, 0,
+          "Slots of the staging ring; 0: 8, or 4 where ranks share a machine.");
 ABSL_FLAG(int, streams, 1, "Copy streams.");
 ABSL_FLAG(int, direct_threads, 4, "Threads of direct reads.");
 ABSL_FLAG(int, direct_depth, 4, "Direct reads in flight per thread.");
@@ -163,14 +164,15 @@ absl::StatusOr<WeightBenchOptions> ReadOptions(const Launch& launch,
   const int bucket_mib = absl::GetFlag(FLAGS_bucket_mib);
   if (read_kib < 4 || slot_kib < read_kib || slot_kib > 1 << 16 ||
       transfer.cached_threads < 0 || transfer.cached_threads > 256 ||
-      transfer.cached_slots < 2 || transfer.cached_slots > 256 ||
-      transfer.copy_streams < 1 || transfer.copy_streams > 64 ||
-      transfer.direct_threads < 1 || transfer.direct_threads > 64 ||
-      transfer.direct_slots_per_thread < 1 ||
+      transfer.cached_slots < 0 || transfer.cached_slots == 1 ||
+      transfer.cached_slots > 256 || transfer.copy_streams < 1 ||
+      transfer.copy_streams > 64 || transfer.direct_threads < 1 ||
+      transfer.direct_threads > 64 || transfer.direct_slots_per_thread < 1 ||
       transfer.direct_slots_per_thread > 64 || bucket_mib < 1) {
     return cli::UsageError(
         "--read_kib must be 4 to --slot_kib, --slot_kib at most 65536, "
-        "--threads 0 to 256, --slots 2 to 256, --streams, --direct_threads "
+        "--threads 0 to 256, --slots 0 or 2 to 256, --streams, "
+        "--direct_threads "
         "and --direct_depth 1 to 64, --bucket_mib >= 1");
   }
   transfer.cached_read_bytes = static_cast<uint64_t>(read_kib) << 10;

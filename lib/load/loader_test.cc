@@ -235,8 +235,16 @@ TEST(Loader, ThreadsFollowTheCpusThatAreOurs) {
   EXPECT_EQ(threads(false, 1, 16), 16);
   EXPECT_EQ(threads(false, 1, 192), kMaxAutoThreads);
   EXPECT_EQ(threads(true, 2, 1), 1);
+  const auto slots = [](int ranks) {
+    return ResolveTransferOptions({}, true, ranks, {32, 32}).cached_slots;
+  };
+  EXPECT_EQ(slots(1), 8);
+  EXPECT_EQ(slots(2), 4);
+  EXPECT_EQ(slots(8), 4);
   TransferOptions chosen;
   chosen.cached_threads = 5;
+  chosen.cached_slots = 3;
+  EXPECT_EQ(ResolveTransferOptions(chosen, true, 8, {1, 1}).cached_slots, 3);
   EXPECT_EQ(ResolveTransferOptions(chosen, true, 8, {1, 1}).cached_threads, 5);
 }
 

@@ -209,6 +209,10 @@ TransferOptions ResolveTransferOptions(TransferOptions options, bool to_device,
     options.cached_threads =
         std::clamp(to_device ? share * 3 / 4 : share, 1, kMaxAutoThreads);
   }
+  if (options.cached_slots <= 0) {
+    options.cached_slots = std::clamp(kMaxAutoSlots / std::max(1, local_ranks),
+                                      kMinAutoSlots, kMaxAutoSlots);
+  }
   return options;
 }
 

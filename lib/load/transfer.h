@@ -36,7 +36,8 @@ struct TransferOptions {
   int cached_threads = 0;
   uint64_t cached_read_bytes = 1 << 20;  // one read of one thread
   uint64_t cached_slot_bytes = 8 << 20;  // one copy
-  int cached_slots = 8;
+  // 0: 8, or fewer where several ranks share the last-level cache.
+  int cached_slots = 0;
   int direct_threads = 4;
   uint64_t direct_slot_bytes = 4 << 20;
   int direct_slots_per_thread = 4;
@@ -54,6 +55,8 @@ struct TransferOptions {
 };
 
 inline constexpr int kMaxAutoThreads = 16;
+inline constexpr int kMaxAutoSlots = 8;
+inline constexpr int kMinAutoSlots = 4;
 
 // CPUs that this process may run on (sched_getaffinity), and that are online.
 struct CpuCount {
@@ -65,7 +68,10 @@ CpuCount CountCpus();
 // The options with every 0 replaced by what it means on this machine, which
 // `local_ranks` processes share. Into host memory every CPU copies. Into a
 // device a quarter of them is left to the threads that feed it (this one,
-// NCCL's, the driver's): on 32 CPUs and two GPUs 12 readers a GPU beat 16.
+// NCCL's, the driver's): on 32 CPUs and two GPUs 12 readers a GPU beat 16. The
+// rings of all ranks together take what one alone takes, so that they stay in
+// the cache that the ranks share: a slot that is written again only after it
+// was evicted costs three more passes over memory.
 TransferOptions ResolveTransferOptions(TransferOptions options, bool to_device,
                                        int local_ranks, CpuCount cpus);
 
