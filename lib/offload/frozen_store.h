@@ -83,9 +83,11 @@ class FrozenStore {
 
   // Points every tensor at its host copy and frees the device memory once the
   // work enqueued on `compute` is done; does not wait for it, except with the
-  // guard. Nothing is copied back, but for tensors that the store never loaded:
-  // those get their host copy now. DataLoss from the guard names a tensor that
-  // changed; the module then stays on the device.
+  // guard. The memory is then this process's to allocate again (by
+  // cudaMallocAsync), and anyone's from the next call on that waits for the
+  // device, such as Wait(). Nothing is copied back, but for tensors that the
+  // store never loaded: those get their host copy now. DataLoss from the guard
+  // names a tensor that changed; the module then stays on the device.
   absl::Status Unload(cuda::StreamHandle compute = nullptr);
 
   // Waits until what Load and Unload enqueued is done.
