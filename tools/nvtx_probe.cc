@@ -88,27 +88,27 @@ void* Open(const char* path) {
 }
 
 // A program with a device, by stand-ins for the driver and for CUPTI
-// (lib/profiler/testprogram): 3 launches inside of a region, one of them on
-// another thread, and one before and one after it.
+// (lib/profiler/testprogram): 3 launches inside of a region, one of them by the
+// driver's function and one on another thread, and one before and one after it.
 int Launch(const char* cuda, const char* cupti, bool killed) {
   Open(cuda);
   void* const library = Open(cupti);
   if (library == nullptr) return 1;
-  const auto launch =
-      reinterpret_cast<void (*)(const char*)>(dlsym(library, "FakeLaunch"));
+  const auto launch = reinterpret_cast<void (*)(const char*, bool)>(
+      dlsym(library, "FakeLaunch"));
   // As the driver does inside cuInit.
   if (const char* const path = std::getenv("CUDA_INJECTION64_PATH")) {
     if (void* const injection = Open(path)) {
       reinterpret_cast<int (*)()>(dlsym(injection, "InitializeInjection"))();
     }
   }
-  launch("_Z6beforev");
+  launch("_Z6beforev", false);
   Push("fastvideo.region::inference_denoising");
-  launch("_Z6insidev");
-  launch("_Z6insidev");
-  std::thread([&] { launch("_Z8threadedv"); }).join();
+  launch("_Z6insidev", false);
+  launch("_Z6insidev", true);
+  std::thread([&] { launch("_Z8threadedv", false); }).join();
   Pop();
-  launch("_Z5afterv");
+  launch("_Z5afterv", false);
   if (killed) {
     usleep(1400000);  // CUPTI is asked every second for what it has
     raise(SIGKILL);

@@ -106,6 +106,9 @@ err_has 'kept 3 GPU events, 3 API calls, 1 spans; left out 2 made outside of reg
 [ "$(kernels_of "$TMP/m")" = " 2 inside() 1 threaded() " ] || fail "kernels: $(kernels_of "$TMP/m")"
 grep -q '"cat": "gpu_user_annotation", "name": "fastvideo.region::inference_denoising"' "$TMP/m/trace.json" ||
   fail "no row above the kernels"
+for call in cudaLaunchKernel:2 cuLaunchKernel:1; do
+  [ "$(grep -c "\"name\": \"${call%:*}\"" "$TMP/m/trace.json")" -eq "${call#*:}" ] || fail "calls: not $call"
+done
 grep -q '"name": *"Fake GPU"' "$TMP/m/trace.json" || fail "no device properties"
 expect 0 "which all readers take" "$REPORT" --validate=perfetto,hta,tensorboard "$(one "$TMP/m")"
 expect 0 "calls by CUPTI's records" env FIRSTFRAME_PROFILE_CALLS=records \

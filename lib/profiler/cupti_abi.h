@@ -27,7 +27,6 @@ enum Kind : int32_t {
   kRuntime = 5,
   kConcurrentKernel = 10,
   kOverhead = 17,
-  kSynchronization = 38,
   kExternalCorrelation = 39,
 };
 
@@ -117,17 +116,6 @@ FF_CUPTI_RECORD ApiRecord {  // CUpti_ActivityAPI
   uint32_t return_value;
 };
 
-FF_CUPTI_RECORD SyncRecord {  // CUpti_ActivitySynchronization, 2
-  int32_t kind;
-  int32_t type;
-  uint64_t start;
-  uint64_t end;
-  uint32_t correlation_id;
-  uint32_t context_id;
-  uint32_t stream_id;
-  uint32_t event_id;
-};
-
 FF_CUPTI_RECORD ExternalRecord {  // CUpti_ActivityExternalCorrelation
   int32_t kind;
   int32_t external_kind;
@@ -184,6 +172,13 @@ inline constexpr int32_t kSiteExit = 1;
 // CUpti_CallbackDomain.
 inline constexpr int kDomainDriver = 1;
 inline constexpr int kDomainRuntime = 2;
+
+// CUpti_ActivityOverheadKind: those that CUPTI itself is the cause of, in the
+// program's threads. Not among them: compiling and loading of code, waiting for
+// room in the device's queue, and the delivery of buffers by CUPTI's thread.
+inline constexpr int32_t kOverheadInstrumentation = 2 << 16;
+inline constexpr int32_t kOverheadResource = 3 << 16;
+inline constexpr int32_t kOverheadBufferRequest = 7 << 16;
 
 // CUpti_ExternalCorrelationKind: CUSTOM2. Kineto uses the other two.
 inline constexpr int kExternalOurs = 5;

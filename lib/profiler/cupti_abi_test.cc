@@ -41,7 +41,6 @@ TEST(CuptiAbi, Records) {
   EXPECT_SAME(ApiRecord, cbid, CUpti_ActivityAPI, cbid);
   EXPECT_SAME(ApiRecord, correlation_id, CUpti_ActivityAPI, correlationId);
   EXPECT_SAME(ApiRecord, thread_id, CUpti_ActivityAPI, threadId);
-  EXPECT_SAME(SyncRecord, stream_id, CUpti_ActivitySynchronization2, streamId);
   EXPECT_SAME(OverheadRecord, start, CUpti_ActivityOverhead3, start);
   EXPECT_SAME(OverheadRecord, end, CUpti_ActivityOverhead3, end);
   EXPECT_SAME(ExternalRecord, external_kind, CUpti_ActivityExternalCorrelation,
@@ -65,8 +64,12 @@ TEST(CuptiAbi, Constants) {
   EXPECT_EQ(int{cupti::kConcurrentKernel},
             int{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
   EXPECT_EQ(int{cupti::kOverhead}, int{CUPTI_ACTIVITY_KIND_OVERHEAD});
-  EXPECT_EQ(int{cupti::kSynchronization},
-            int{CUPTI_ACTIVITY_KIND_SYNCHRONIZATION});
+  EXPECT_EQ(cupti::kOverheadInstrumentation,
+            int{CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION});
+  EXPECT_EQ(cupti::kOverheadResource,
+            int{CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE});
+  EXPECT_EQ(cupti::kOverheadBufferRequest,
+            int{CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST});
   EXPECT_EQ(int{cupti::kExternalCorrelation},
             int{CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION});
   EXPECT_EQ(cupti::kExternalOurs, int{CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2});

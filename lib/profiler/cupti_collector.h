@@ -1,5 +1,5 @@
 // Collects what CUPTI's activity interface records: kernels, copies, memsets,
-// API calls that launch or wait, synchronisation, and CUPTI's own overhead.
+// API calls that launch or wait, and CUPTI's own overhead.
 
 #ifndef LIB_PROFILER_CUPTI_COLLECTOR_H_
 #define LIB_PROFILER_CUPTI_COLLECTOR_H_
@@ -33,7 +33,6 @@ class CuptiSink {
   virtual void OnKernel(const cupti::KernelRecord& record) = 0;
   virtual void OnMemcpy(const cupti::MemcpyRecord& record) = 0;
   virtual void OnMemset(const cupti::MemsetRecord& record) = 0;
-  virtual void OnSync(const cupti::SyncRecord& record) = 0;
   virtual void OnOverhead(const cupti::OverheadRecord& record) = 0;
 };
 

@@ -156,7 +156,6 @@ class Sink : public CuptiSink {
   void OnMemset(const cupti::MemsetRecord& record) override {
     seen.push_back("memset " + std::to_string(record.bytes));
   }
-  void OnSync(const cupti::SyncRecord&) override { seen.push_back("sync"); }
   void OnOverhead(const cupti::OverheadRecord&) override {
     seen.push_back("overhead");
   }
@@ -226,23 +225,19 @@ TEST_F(CuptiCollectorTest, DecodesWhatItSelected) {
   set.kind = cupti::kMemset;
   set.bytes = 8;
   Put(set, buffer, &at);
-  cupti::SyncRecord sync = {};
-  sync.kind = cupti::kSynchronization;
-  Put(sync, buffer, &at);
   cupti::OverheadRecord overhead = {};
   overhead.kind = cupti::kOverhead;
   Put(overhead, buffer, &at);
-  cupti::SyncRecord unknown = {};
+  cupti::ApiRecord unknown = {};
   unknown.kind = 9999;
   Put(unknown, buffer, &at);
   cupti_.dropped = 3;
   cupti_.completed(nullptr, 0, buffer, size, at);
   EXPECT_TRUE(sink_.seen.empty()) << "not on CUPTI\'s thread";
   collector->Drain();
-  EXPECT_THAT(
-      sink_.seen,
-      ElementsAre("external 41 of 9", "cudaLaunchKernel runtime 9", "kernel k",
-                  "memcpy 7", "memset 8", "sync", "overhead"));
+  EXPECT_THAT(sink_.seen,
+              ElementsAre("external 41 of 9", "cudaLaunchKernel runtime 9",
+                          "kernel k", "memcpy 7", "memset 8", "overhead"));
   EXPECT_EQ(collector->dropped(), 3);
   EXPECT_NEAR(static_cast<double>(sink_.kernel_start), 4e9, 1e6)
       << "in our clock";

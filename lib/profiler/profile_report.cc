@@ -43,9 +43,12 @@ void WriteProfile(const FinalizedProfile& profile, int top, std::ostream& out) {
       << " made outside of regions; dropped " << profile.dropped_count << "\n";
   if (profile.wall_ns > 0) {
     out << absl::StreamFormat(
-        "  overhead %.3f ms of %.3f ms (%.2f %%), %.0f ns a span\n",
+        "  overhead measured %.3f ms of %.3f ms (%.2f %%), %.0f ns a span%s\n",
         profile.overhead_ns * 1e-6, profile.wall_ns * 1e-6,
-        100.0 * profile.overhead_ns / profile.wall_ns, profile.span_cost_ns);
+        100.0 * profile.overhead_ns / profile.wall_ns, profile.span_cost_ns,
+        profile.kernel_count == 0
+            ? ""
+            : "; CUPTI's part of each launch, 1 to 2 us, is not in it");
   }
   if (!profile.cupti.empty() && profile.cupti != "not needed") {
     out << "  CUPTI: " << profile.cupti << "\n";

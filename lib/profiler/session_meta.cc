@@ -81,7 +81,8 @@ void Session::WriteMeta(bool finished) {
   json.Key("overhead").BeginObject();
   json.Key("span_cost_ns").Double(span_cost_ns_);
   json.Key("spans_ns")
-      .Double(span_cost_ns_ * static_cast<double>(counts.span_count));
+      .Double(span_cost_ns_ *
+              static_cast<double>(counts.span_count + counts.api_seen_count));
   json.Key("cupti_ns").Int(counts.cupti_overhead_ns);
   json.Key("enable_ns").Int(enable_ns_);
   json.Key("worker_cpu_ns").Int(worker_cpu_ns_);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/status_macros.h"
 
@@ -164,6 +165,7 @@ void TraceStream::PutCall(const Call& call) {
     ++counts_.outside_count;
     return;
   }
+  if (absl::StrContains(call.name, "Synchronize")) ++counts_.sync_count;
   if (OverBudget()) return;
   const TraceAnnotation annotations[] = {
       {"cbid", int64_t{call.cbid}},
@@ -200,18 +202,13 @@ void TraceStream::OnMemset(const cupti::MemsetRecord& record) {
   Place(decoder_.Memset(record));
 }
 
-void TraceStream::OnSync(const cupti::SyncRecord& record) {
-  absl::MutexLock lock(&mutex_);
-  // The API call that waited is on its thread's track already; this counts.
-  if (options_.keep_all ||
-      regions_->RegionAt(static_cast<int64_t>(record.start), 0) != 0) {
-    ++counts_.sync_count;
-  }
-}
-
 void TraceStream::OnOverhead(const cupti::OverheadRecord& record) {
   absl::MutexLock lock(&mutex_);
-  if (record.end > record.start) {
+  const bool is_its_own =
+      record.overhead_kind == cupti::kOverheadInstrumentation ||
+      record.overhead_kind == cupti::kOverheadResource ||
+      record.overhead_kind == cupti::kOverheadBufferRequest;
+  if (is_its_own && record.end > record.start) {
     counts_.cupti_overhead_ns +=
         static_cast<int64_t>(record.end - record.start);
   }

@@ -50,7 +50,7 @@ struct TraceStreamCounts {
   int64_t outside_count = 0;      // made outside of regions, left out
   int64_t over_budget_count = 0;  // dropped past max_bytes
   int64_t size_bytes = 0;
-  int64_t cupti_overhead_ns = 0;  // as CUPTI reports it
+  int64_t cupti_overhead_ns = 0;  // CUPTI's own, as it reports it
 };
 
 // Thread-safe.
@@ -94,7 +94,6 @@ class TraceStream : public CuptiSink {
   void OnKernel(const cupti::KernelRecord& record) override;
   void OnMemcpy(const cupti::MemcpyRecord& record) override;
   void OnMemset(const cupti::MemsetRecord& record) override;
-  void OnSync(const cupti::SyncRecord& record) override;
   void OnOverhead(const cupti::OverheadRecord& record) override;
 
   // Appends what is buffered to the file. With `last`, work that still waits

@@ -26,6 +26,7 @@ using Completed = void (*)(void*, uint32_t, uint8_t*, size_t, size_t);
 
 constexpr uint32_t kLaunchId = 211;
 constexpr uint32_t kGetDeviceId = 17;
+constexpr uint32_t kDriverLaunchId = 307;
 
 struct Buffer {
   uint8_t* data = nullptr;
@@ -43,7 +44,7 @@ thread_local std::vector<uint64_t> external;
 using Callback = void (*)(void*, int, uint32_t, const void*);
 Callback callback = nullptr;
 void* callback_user = nullptr;
-bool calls_back = false;  // at launches
+bool calls_back[3] = {};  // at launches, by domain
 
 uint64_t Now() {
   timespec now;
@@ -83,8 +84,8 @@ void Put(const Record& record, Buffer* buffer) {
   buffer->used += sizeof(record);
 }
 
-void PutCall(uint32_t cbid, uint32_t correlation, uint64_t start) {
-  if (kinds.count(kRuntime) == 0) return;
+void PutCall(Kind kind, uint32_t cbid, uint32_t correlation, uint64_t start) {
+  if (kinds.count(kind) == 0) return;
   if (kinds.count(kExternalCorrelation) != 0 && !external.empty()) {
     ExternalRecord record = {};
     record.kind = kExternalCorrelation;
@@ -94,7 +95,7 @@ void PutCall(uint32_t cbid, uint32_t correlation, uint64_t start) {
     Put(record, &calls);
   }
   ApiRecord record = {};
-  record.kind = kRuntime;
+  record.kind = kind;
   record.cbid = cbid;
   record.start = start;
   record.end = start + 2000;
@@ -104,26 +105,37 @@ void PutCall(uint32_t cbid, uint32_t correlation, uint64_t start) {
   Put(record, &calls);
 }
 
+void CallBack(int domain, int32_t site, uint64_t* between) {
+  if (!calls_back[domain]) return;
+  CallbackData data = {};
+  data.site = site;
+  data.correlation_data = between;
+  data.correlation_id = last_correlation;
+  callback(callback_user, domain,
+           domain == kDomainRuntime ? kLaunchId : kDriverLaunchId, &data);
+}
+
 }  // namespace
 
 extern "C" {
 
-// A launch on this thread, whose kernel of 3 us starts 5 us later.
-void FakeLaunch(const char* kernel) {
+// A launch on this thread, whose kernel of 3 us starts 5 us later. `is_driver`:
+// by the driver's function, as Triton launches; the runtime's calls it, too.
+void FakeLaunch(const char* kernel, bool is_driver) {
   const std::lock_guard<std::mutex> lock(mutex);
   const uint64_t now = Now();
-  PutCall(kGetDeviceId, ++last_correlation, now);
-  PutCall(kLaunchId, ++last_correlation, now);
-  if (calls_back) {
-    uint64_t between = 0;
-    CallbackData data = {};
-    data.correlation_data = &between;
-    data.correlation_id = last_correlation;
-    for (const int32_t site : {kSiteEnter, kSiteExit}) {
-      data.site = site;
-      callback(callback_user, kDomainRuntime, kLaunchId, &data);
-    }
+  PutCall(kRuntime, kGetDeviceId, ++last_correlation, now);
+  const uint32_t correlation = ++last_correlation;
+  if (is_driver) {
+    PutCall(kDriver, kDriverLaunchId, correlation, now);
+  } else {
+    PutCall(kRuntime, kLaunchId, correlation, now);
   }
+  uint64_t runtime_data = 0, driver_data = 0;
+  if (!is_driver) CallBack(kDomainRuntime, kSiteEnter, &runtime_data);
+  CallBack(kDomainDriver, kSiteEnter, &driver_data);
+  CallBack(kDomainDriver, kSiteExit, &driver_data);
+  if (!is_driver) CallBack(kDomainRuntime, kSiteExit, &runtime_data);
   if (kinds.count(kConcurrentKernel) == 0) return;
   KernelRecord record = {};
   record.kind = kConcurrentKernel;
@@ -131,7 +143,7 @@ void FakeLaunch(const char* kernel) {
   record.end = now + 8000;
   record.context_id = 1;
   record.stream_id = 7;
-  record.correlation_id = last_correlation;
+  record.correlation_id = correlation;
   record.name = kernel;
   for (int i = 0; i < 3; ++i) record.grid[i] = record.block[i] = 1;
   Put(record, &work);
@@ -184,14 +196,21 @@ int cuptiActivityGetNumDroppedRecords(void*, uint32_t, size_t* dropped) {
   return kSuccess;
 }
 int cuptiActivitySetAttribute(int, size_t*, void*) { return kSuccess; }
-int cuptiGetCallbackName(int, uint32_t cbid, const char** name) {
-  *name = cbid == kLaunchId ? "cudaLaunchKernel_v7000" : "cudaGetDevice_v3020";
+int cuptiGetCallbackName(int domain, uint32_t cbid, const char** name) {
+  if (domain == kDomainRuntime) {
+    *name =
+        cbid == kLaunchId ? "cudaLaunchKernel_v7000" : "cudaGetDevice_v3020";
+  } else {
+    *name = cbid == kDriverLaunchId ? "cuLaunchKernel" : "cuCtxGetCurrent";
+  }
   return kSuccess;
 }
 int cuptiSubscribe(void**, void*, void*) { return kMultipleSubscribers; }
 int cuptiEnableCallback(uint32_t enable, void*, int domain, uint32_t cbid) {
   const std::lock_guard<std::mutex> lock(mutex);
-  if (domain == kDomainRuntime && cbid == kLaunchId) calls_back = enable != 0;
+  if (cbid == (domain == kDomainRuntime ? kLaunchId : kDriverLaunchId)) {
+    calls_back[domain] = enable != 0;
+  }
   return kSuccess;
 }
 int cuptiSubscribe_v2(void** subscriber, Callback function, void* user,
