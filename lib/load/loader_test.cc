@@ -77,6 +77,20 @@ TEST_F(LoaderTest, IntoDeviceMemoryThroughASmallRing) {
   EXPECT_EQ(loaded.report.ring_bytes, 3u * (64 << 10));
 }
 
+TEST_F(LoaderTest, NearADevice) {
+  FakeCuda fake;
+  LoadOptions options;
+  options.runtime = &fake;
+  // As on a machine with several memory nodes; CPUs that are not here are not
+  // waited for.
+  options.place = {.node = 0, .cpus = {0, 4000}};
+  options.transfer.cpus = options.place.cpus;
+  ASSERT_OK_AND_ASSIGN(const LoadedCheckpoint loaded,
+                       LoadCheckpoint(source_, options));
+  ExpectRightBytes(loaded);
+  EXPECT_TRUE(loaded.report.ring_is_pinned);
+}
+
 TEST_F(LoaderTest, DirectlyIntoEitherMemory) {
   for (const bool allow_io_uring : {true, false}) {
     FakeCuda fake;
