@@ -60,6 +60,13 @@ expect_stdin 2 "a torn msprobe dump" "${MSPROBE:0:100}" "$TOOL" --from=msprobe -
 err_has 'msprobe dump: byte [0-9]+'
 expect_stdin 1 "no such layer" "$MSPROBE" "$TOOL" --from=msprobe --layers=zzz -
 
+FOREIGN=testdata/activation_trace/foreign
+for case in torchtitan:torchtitan.log te-log:transformer_engine.log msprobe:msprobe.json msprobe:msprobe_md5.json sglang:sglang.jsonl; do
+  expect 0 "a dump: $case" "$TOOL" --from="${case%%:*}" "$FOREIGN/${case#*:}"
+done
+expect 0 "one dump's layer" "$TOOL" --from=torchtitan --layers='layers\.5\.w2' $FOREIGN/torchtitan.log
+out_has '^\{"module": "layers\.5\.w2\.mm", "tensor": "out", "step": null, "abs_mean": [0-9.]+, "rms": [0-9.]+, "min": -[0-9.]+, "max": [0-9.]+, "mean": -?[0-9.e-]+, "shape": \[256, 64\], "dtype": "torch\.float32", "stat_rel": 5e-07\}$'
+
 # Misuse and trouble.
 expect 2 "no path" "$TOOL"
 err_has 'expected at least one PATH'

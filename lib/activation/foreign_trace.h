@@ -2,10 +2,11 @@
 //
 // Formats, as their producers write them (read 2026-08):
 //   msprobe     dump.json of Ascend's msprobe, statistics task: Max, Min, Mean,
-//               Norm by module call
+//               Norm by module call, or checksums alone
 //   sglang      comparator_report.jsonl of SGLang's dump comparator
 //   te-log      statistics log of TransformerEngine's debug tools
-//   torchtitan  log of torchtitan's tracer over PyTorch's DebugMode
+//   torchtitan  log of torchtitan's activation tracer: norms and extremes by
+//               operation
 
 #ifndef LIB_ACTIVATION_FOREIGN_TRACE_H_
 #define LIB_ACTIVATION_FOREIGN_TRACE_H_

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/activation/compare.h"
+#include "lib/activation/name_map.h"
 #include "lib/activation/trace_input.h"
 #include "lib/testing/status_matchers.h"
 
@@ -143,6 +144,79 @@ TEST(Torchtitan, ReadsBlocks) {
           R"("shape": [2, 4], "dtype": "torch.bfloat16", "stat_rel": 5e-07})",
           R"({"module": "layers.0.norm.aten.mul", "tensor": "out", )"
           R"("step": null, "mean": 0.5, "stat_rel": 5e-07})"));
+}
+
+// Dumps of one network in testdata, and of the same with a wrong matrix.
+std::string NormalizedFile(absl::string_view name, TraceDialect dialect,
+                           bool target_side = false) {
+  const TraceInput input = *TraceInput::Open(
+      absl::StrCat("testdata/activation_trace/foreign/", name));
+  const Normalized n =
+      Normalize(input.text(), dialect, {.target_side = target_side});
+  EXPECT_TRUE(n.counts.ok()) << n.counts.status();
+  std::string text;
+  for (const std::string& line : n.lines) absl::StrAppend(&text, line, "\n");
+  return text;
+}
+
+std::string FirstDivergence(std::string left, std::string right) {
+  const TraceInput a = *TraceInput::FromString(std::move(left), "left");
+  const TraceInput b = *TraceInput::FromString(std::move(right), "right");
+  const auto c = CompareTraces(a, b, {});
+  EXPECT_TRUE(c.ok()) << c.status();
+  EXPECT_THAT(c->trouble, ::testing::IsEmpty());
+  return c->divergence.first ? DescribePlace(*c, *c->divergence.first) : "none";
+}
+
+struct DumpCase {
+  TraceDialect dialect;
+  const char* healthy;
+  const char* bug;
+  const char* place;
+};
+
+class Dumps : public ::testing::TestWithParam<DumpCase> {};
+
+TEST_P(Dumps, TheWrongMatrixIsNamed) {
+  const DumpCase& c = GetParam();
+  const std::string healthy = NormalizedFile(c.healthy, c.dialect);
+  const bool is_report = c.dialect == TraceDialect::kSglang;
+  EXPECT_EQ(FirstDivergence(healthy, healthy), "none");
+  EXPECT_EQ(
+      FirstDivergence(healthy, NormalizedFile(c.bug, c.dialect, is_report)),
+      c.place);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Dumps,
+    ::testing::Values(
+        DumpCase{TraceDialect::kTorchtitan, "torchtitan.log",
+                 "torchtitan_bug.log", "layers.5.w2.mm"},
+        DumpCase{TraceDialect::kTeLog, "transformer_engine.log",
+                 "transformer_engine_bug.log",
+                 "decoder.layers.5.w2 weight (step 3)"},
+        DumpCase{TraceDialect::kMsprobe, "msprobe.json", "msprobe_bug.json",
+                 "layers.5.w2 out[0]"},
+        // Checksums tell the first other bit alone, here another rounding's.
+        DumpCase{TraceDialect::kMsprobe, "msprobe_md5.json",
+                 "msprobe_md5_bug.json", "layers.0.w2 out[0]"},
+        DumpCase{TraceDialect::kSglang, "sglang.jsonl", "sglang.jsonl",
+                 "layers.5.w2 (step 3)"}));
+
+// What two tools say of one tensor agrees as far as the coarser one prints.
+TEST(Dumps, AgreeWithEachOther) {
+  std::string text =
+      NormalizedFile("torchtitan.log", TraceDialect::kTorchtitan);
+  const TraceInput titan = *TraceInput::FromString(std::move(text), "titan");
+  text = NormalizedFile("sglang.jsonl", TraceDialect::kSglang);
+  const TraceInput sglang = *TraceInput::FromString(std::move(text), "sglang");
+  const NameMap map =
+      *NameMap::Parse("^layers\\.(\\d+)\\.(w\\d)\\.mm$ => layers.\\1.\\2");
+  CompareOptions options;
+  options.align.map_a = &map;
+  const auto c = CompareTraces(titan, sglang, options);
+  EXPECT_EQ(c->alignment.pairs.size(), 16u);
+  EXPECT_EQ(c->verdict, Verdict::kSame) << Explain(*c);
 }
 
 TEST(NormalizedTrace, ComparesWithinItsPrecision) {

@@ -83,6 +83,10 @@ class Comparison {
       m_.numel = std::max(a_.names->numel(ra_.shape), ImpliedNumel(ra_));
     }
     if (m_.hard == 0 && !m_.both_non_finite) CompareNumbers();
+    if (m_.bits == BitVerdict::kDifferent && !m_.has_values && m_.hard == 0 &&
+        !m_.both_non_finite) {
+      m_.hard |= kHardBits;
+    }
     m_.differs |= m_.hard != 0 || m_.energy > 0 || ra_.dtype != rb_.dtype ||
                   m_.bits == BitVerdict::kDifferent;
     return m_;
@@ -156,6 +160,10 @@ class Comparison {
   }
 
   void CompareHashes(const TraceRecord& x, const TraceRecord& y) {
+    if (!x.checksum.empty() && !y.checksum.empty()) {
+      m_.bits = x.checksum == y.checksum ? BitVerdict::kIdentical
+                                         : BitVerdict::kDifferent;
+    }
     if (ra_.dtype != rb_.dtype || !x.h_set || !y.h_set) return;
     const bool same_set = *x.h_set == *y.h_set;
     const bool has_order = x.h_pos && y.h_pos;
@@ -336,6 +344,9 @@ std::string DescribeHard(const PairMetrics& m, const TraceSide& a,
   if (m.hard & kHardPermuted) {
     reasons.push_back(
         "the same values in another order: a permutation, layout or sharding");
+  }
+  if (m.hard & kHardBits) {
+    reasons.push_back("other bits, and no statistics to say how far");
   }
   return absl::StrJoin(reasons, "; ");
 }

@@ -19,6 +19,7 @@ enum HardDifference : uint8_t {
   kHardError = 4,      // an error string against a number
   kHardNonFinite = 8,  // NaN or infinities on one side, or other counts
   kHardPermuted = 16,  // the same values in another order
+  kHardBits = 32,      // other bits, and no number to say how far
 };
 
 enum class BitVerdict : uint8_t {

@@ -110,6 +110,9 @@ void ReadExtra(absl::string_view key, absl::string_view text,
   if (key == "io" && text.front() == '"') {
     record->io = json_scan::DecodeString(Unquoted(text));
   }
+  if (key == "checksum" && text.front() == '"') {
+    record->checksum = json_scan::DecodeString(Unquoted(text));
+  }
   if (key == "sk") {
     const std::vector<float> values = ReadFloats(text);
     if (values.size() == kSketchSize) {

@@ -31,7 +31,8 @@ struct TraceRecord {
   std::optional<std::array<float, kSketchSize>> sketch;
   std::vector<std::pair<int, int64_t>> exponents;
   std::vector<float> samples;
-  std::string io;  // "in" for a module's input
+  std::string io;        // "in" for a module's input
+  std::string checksum;  // of another tool; empty: none
   // Precision of the numbers where the producer's is coarse: relative, and in
   // the unit of the tensor.
   std::optional<double> stat_rel, stat_abs;
