@@ -104,6 +104,37 @@ TEST(Tracer, WritesFastVideosRecords) {
             "\"abs_mean\": 2.0, \"sum\": 2.0, \"shape\": [3]}\n");
 }
 
+TEST(Tracer, ReadsDenseTensorsAsTheyLieUnlessOrderMatters) {
+  // [2, 3] as it lies in memory; read as [3, 2] with strides [1, 3].
+  const float data[] = {1, 9, 2, 3, -9, 5};
+  const std::vector<int64_t> shape = {3, 2};
+  const std::vector<int64_t> strides = {1, 3};
+  const std::vector<int64_t> gap = {1, 4};
+  const auto trace = [&](const char* stats, const float* from,
+                         const std::vector<int64_t>& steps) {
+    const testing::TempDir dir;
+    const std::string path = dir.File("trace.jsonl");
+    const ff_trace_settings settings = {.struct_size = sizeof(settings),
+                                        .activations = "1",
+                                        .stats = stats,
+                                        .output = path.c_str()};
+    ff_tracer* tracer = nullptr;
+    char* warnings = nullptr;
+    EXPECT_EQ(ff_tracer_create(&settings, &tracer, &warnings), FF_OK);
+    ff_tensor tensor = Float32(from, shape);
+    tensor.strides = steps.data();
+    EXPECT_EQ(ff_tracer_record(tracer, "m", "out", nullptr, &tensor), FF_OK);
+    ff_tracer_destroy(tracer);
+    return testing::ReadFile(path);
+  };
+  EXPECT_THAT(trace("sum,shape", data, strides),
+              HasSubstr("\"sum\": 11.0, \"shape\": [3, 2]"));
+  // 1 3 9 -9 2 5: the first of the largest is at 2, in memory it is at 1.
+  EXPECT_THAT(trace("amax_idx", data, strides), HasSubstr("\"amax_idx\": 2}"));
+  const float wide[] = {1, 2, 3, 100, 4, 5, 6};
+  EXPECT_THAT(trace("sum", wide, gap), HasSubstr("\"sum\": 21.0}"));
+}
+
 TEST(Tracer, IsNullWhenOff) {
   const ff_trace_settings settings = {.struct_size = sizeof(settings)};
   auto* tracer = reinterpret_cast<ff_tracer*>(1);

@@ -11,19 +11,24 @@
 #include "lib/activation/activation_tracer.h"
 #include "lib/activation/trace_options.h"
 #include "lib/activation/trace_queue.h"
+#include "lib/activation/trace_stat.h"
 #include "lib/activation/trace_step.h"
 #include "lib/base/status_macros.h"
 #include "lib/c_api/border.h"
 #include "lib/c_api/tensor.h"
+#include "lib/tensor/strides.h"
 
 using firstframe::c_api::CopyText;
 using firstframe::c_api::Guard;
 using firstframe::c_api::NotNull;
 
 struct ff_tracer {
-  explicit ff_tracer(std::unique_ptr<firstframe::ActivationTracer> made)
-      : tracer(std::move(made)), queue(tracer.get()) {}
+  ff_tracer(std::unique_ptr<firstframe::ActivationTracer> made, bool with_order)
+      : tracer(std::move(made)),
+        order_matters(with_order),
+        queue(tracer.get()) {}
   const std::unique_ptr<firstframe::ActivationTracer> tracer;
+  const bool order_matters;
   firstframe::TraceQueue queue;
 };
 
@@ -39,10 +44,26 @@ std::optional<int64_t> Optional(const int64_t* step) {
   return *step;
 }
 
+// Whether any of `stats` depends on the order of the elements.
+bool OrderMatters(const std::vector<firstframe::TraceStat>& stats) {
+  using firstframe::TraceStat;
+  for (const TraceStat stat : stats) {
+    if (stat == TraceStat::kAmaxIdx || stat == TraceStat::kHPos ||
+        stat == TraceStat::kSk || stat == TraceStat::kSamp) {
+      return true;
+    }
+  }
+  return false;
+}
+
 absl::Status Record(ff_tracer& tracer, const char* module, const char* label,
                     std::optional<int64_t> step,
-                    const firstframe::c_api::TensorArgument& tensor) {
+                    firstframe::c_api::TensorArgument tensor) {
   namespace c_api = firstframe::c_api;
+  if (!tracer.order_matters && !tensor.strides.empty() &&
+      firstframe::IsDense(tensor.shape, tensor.strides)) {
+    tensor.strides.clear();  // read as it lies, which takes no copy
+  }
   const firstframe::StatsRequest request = tracer.tracer->request();
   c_api::StatsPoll poll;
   if (tensor.device == FF_HOST) {
@@ -82,7 +103,9 @@ ff_status ff_tracer_create(const ff_trace_settings* settings,
     FF_ASSIGN_OR_RETURN(
         std::unique_ptr<firstframe::ActivationTracer> made,
         firstframe::ActivationTracer::Create(options, ::getpid()));
-    *tracer = made == nullptr ? nullptr : new ff_tracer(std::move(made));
+    *tracer = made == nullptr
+                  ? nullptr
+                  : new ff_tracer(std::move(made), OrderMatters(options.stats));
     *warnings = options.warnings.empty()
                     ? nullptr
                     : CopyText(absl::StrJoin(options.warnings, "\n"));
@@ -120,10 +143,9 @@ ff_status ff_tracer_record(ff_tracer* tracer, const char* module,
     FF_RETURN_IF_ERROR(NotNull(tracer, "tracer"));
     FF_RETURN_IF_ERROR(NotNull(module, "module"));
     FF_RETURN_IF_ERROR(NotNull(label, "label"));
-    FF_ASSIGN_OR_RETURN(const auto argument,
-                        firstframe::c_api::ReadTensor(tensor));
+    FF_ASSIGN_OR_RETURN(auto argument, firstframe::c_api::ReadTensor(tensor));
     if (!ff_tracer_wants(tracer, step)) return absl::OkStatus();
-    return Record(*tracer, module, label, Optional(step), argument);
+    return Record(*tracer, module, label, Optional(step), std::move(argument));
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace firstframe {
 
@@ -11,6 +12,21 @@ bool IsRowMajor(absl::Span<const int64_t> shape,
   for (size_t i = shape.size(); i-- > 0;) {
     if (shape[i] != 1 && strides[i] != expected) return false;
     expected *= shape[i];
+  }
+  return true;
+}
+
+bool IsDense(absl::Span<const int64_t> shape,
+             absl::Span<const int64_t> strides) {
+  std::vector<std::pair<int64_t, int64_t>> dimensions;  // stride, size
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] != 1) dimensions.emplace_back(strides[i], shape[i]);
+  }
+  std::sort(dimensions.begin(), dimensions.end());
+  int64_t expected = 1;
+  for (const auto& [stride, size] : dimensions) {
+    if (stride != expected) return false;
+    expected *= size;
   }
   return true;
 }

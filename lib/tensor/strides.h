@@ -19,6 +19,11 @@ namespace firstframe {
 bool IsRowMajor(absl::Span<const int64_t> shape,
                 absl::Span<const int64_t> strides);
 
+// Whether the elements fill a stretch of memory that begins with the first one,
+// without gaps or repetition, in whichever order: channels last, say.
+bool IsDense(absl::Span<const int64_t> shape,
+             absl::Span<const int64_t> strides);
+
 struct StridedShape {
   Shape shape;
   std::vector<int64_t> strides;

@@ -21,6 +21,17 @@ TEST(IsRowMajor, IgnoresDimensionsOfOne) {
   EXPECT_FALSE(IsRowMajor({3}, {-1}));
 }
 
+TEST(IsDense, InAnyOrder) {
+  EXPECT_TRUE(IsDense({}, {}));
+  EXPECT_TRUE(IsDense({2, 3}, {1, 2}));
+  EXPECT_TRUE(IsDense({2, 3, 4, 5}, {60, 1, 15, 3}));
+  EXPECT_TRUE(IsDense({1, 3}, {77, 1}));
+  EXPECT_FALSE(IsDense({2, 3}, {1, 3}));  // a gap
+  EXPECT_FALSE(IsDense({2, 3}, {0, 1}));  // repeated
+  EXPECT_FALSE(IsDense({3}, {-1}));       // backwards
+  EXPECT_FALSE(IsDense({2, 2}, {1, 1}));  // overlapping
+}
+
 TEST(Coalesce, MergesWhatOneStrideCovers) {
   const StridedShape dense = Coalesce({2, 1, 3, 4}, {12, 5, 4, 1});
   EXPECT_THAT(dense.shape, ElementsAre(24));
