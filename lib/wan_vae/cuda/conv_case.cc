@@ -1,5 +1,6 @@
 #include "lib/wan_vae/cuda/conv_case.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -22,14 +23,26 @@ float FromBf16(uint16_t v) {
   return out;
 }
 
-std::vector<float> Random(size_t count, uint64_t seed, float scale) {
-  std::vector<float> values(count);
+// As many values as are worth making one by one; a prime, so that repeats fall
+// on other channels and pixels.
+constexpr size_t kDistinct = 1'000'003;
+
+std::vector<float> Random(size_t count, uint64_t seed, float scale,
+                          bool as_bf16 = false) {
+  std::vector<float> values;
+  values.reserve(count);
   uint64_t state = seed * 0x9E3779B97F4A7C15 + 1;
-  for (float& v : values) {
+  while (values.size() < std::min(count, kDistinct)) {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
-    v = (static_cast<float>(static_cast<uint32_t>(state >> 40)) * 0x1p-23f -
+    const float v =
+        (static_cast<float>(static_cast<uint32_t>(state >> 40)) * 0x1p-23f -
          1.0f) *
         scale;
+    values.push_back(as_bf16 ? FromBf16(ToBf16(v)) : v);
+  }
+  while (values.size() < count) {
+    const size_t more = std::min(values.size(), count - values.size());
+    values.insert(values.end(), values.begin(), values.begin() + more);
   }
   return values;
 }
@@ -74,18 +87,14 @@ absl::StatusOr<ConvBench> ConvBench::Make(const Stream& stream,
   const int in_pitch = RoundUp8(c.in_channels);
   const int slots = c.time_taps + c.frames - 1 + 1;
   b.input_ = {nullptr, h, w, c.in_channels, in_pitch, slots, 0, !bf16};
-  b.host_input_ = Random(b.input_.FrameElements() * slots, 1, 1.0f);
+  b.host_input_ = Random(b.input_.FrameElements() * slots, 1, 1.0f, bf16);
   // A slot is a row, so that frames cover many, as in the arena.
   b.input_.slot_elements = int64_t{w} * in_pitch;
   b.input_.slots = slots * h;
   const int taps = c.time_taps * c.window * c.window;
   b.host_weights_ =
       Random(size_t{1} * c.out_channels * c.in_channels * taps, 2,
-             static_cast<float>(std::sqrt(3.0 / (c.in_channels * taps))));
-  if (bf16) {
-    for (float& v : b.host_input_) v = FromBf16(ToBf16(v));
-    for (float& v : b.host_weights_) v = FromBf16(ToBf16(v));
-  }
+             static_cast<float>(std::sqrt(3.0 / (c.in_channels * taps))), bf16);
   FF_ASSIGN_OR_RETURN(b.input_data_, Upload(stream, b.host_input_, bf16));
   b.input_.data = b.input_data_.data();
   FF_ASSIGN_OR_RETURN(b.raw_weights_, Upload(stream, b.host_weights_, false));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "lib/base/check.h"
@@ -12,6 +13,41 @@ namespace {
 
 // Frames are [height][width][channels], without a pitch; empty until written.
 using Frame = std::vector<float>;
+
+float FromBits(uint32_t bits) {
+  float v;
+  std::memcpy(&v, &bits, sizeof(v));
+  return v;
+}
+uint32_t ToBits(float v) {
+  uint32_t bits;
+  std::memcpy(&bits, &v, sizeof(v));
+  return bits;
+}
+
+// Halves to even, as conversions on the device round.
+float RoundToBf16(float v) {
+  const uint32_t bits = ToBits(v);
+  return FromBits((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000);
+}
+// Halves away from zero (conv_hopper.cuh).
+float RoundToTf32(float v) {
+  return FromBits((ToBits(v) + 0x1000) & 0xFFFFE000);
+}
+
+// What the kernel of `v` multiplies where its input or weight is `value`.
+float Operand(const ConvVariant& v, float value) {
+  if (v.kind == ConvKernelKind::kPortable) return value;
+  switch (v.mode) {
+    case MathMode::kFp32:
+      return value;
+    case MathMode::kTf32:
+      return RoundToTf32(value);
+    case MathMode::kBf16:
+      return RoundToBf16(value);
+  }
+  return value;
+}
 
 class Runner {
  public:
@@ -56,6 +92,11 @@ class Runner {
     frames_[slot].resize(Elements(pool));
     return frames_[slot];
   }
+  // What has been written to a frame is stored as its pool stores it.
+  void Store(int pool, Frame& frame) const {
+    if (Pool(pool).is_float) return;
+    for (float& v : frame) v = RoundToBf16(v);
+  }
   int64_t Elements(int pool) const {
     return int64_t{Pool(pool).height} * Pool(pool).width * Pool(pool).channels;
   }
@@ -74,6 +115,7 @@ class Runner {
           Frame& to = frames_[f.out[0]];
           FF_CHECK(to.size() == from.size());
           for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+          Store(op.out_pool, to);
         }
         return;
       case PlanOpKind::kPack:
@@ -103,6 +145,7 @@ class Runner {
           frame[p * pool.channels + c] = input_.values[from + p];
         }
       }
+      Store(op.out_pool, frame);
     }
   }
 
@@ -156,8 +199,10 @@ class Runner {
                   const float weight = op.layer
                                            ? parameters_[op.layer->weight][at]
                                            : dynamic_[at];
-                  sum += double{weight} * At(frame, in, op.variant, y, x,
-                                             tap / window, tap % window, k);
+                  const float value = At(frame, in, op.variant, y, x,
+                                         tap / window, tap % window, k);
+                  sum += double{Operand(op.variant, weight)} *
+                         Operand(op.variant, value);
                 }
               }
             }
@@ -192,6 +237,7 @@ class Runner {
         for (int64_t i = 0; i < pixels * split; ++i) {
           out[i] = sums[i / split * channels + side * split + i % split];
         }
+        Store(op.out_pool, out);
       }
     }
     if (op.norm_pool >= 0) {
@@ -199,6 +245,7 @@ class Runner {
       Frame& out = Write(op.norm_pool, f.norm);
       out = sums;
       NormalizeAndSilu(out, op.norm, true);
+      Store(op.norm_pool, out);
     }
   }
 
@@ -227,6 +274,7 @@ class Runner {
     for (const PlannedFrame& f : op.frames) {
       Frame values = Read(op.in_pool, f.in[0]);
       NormalizeAndSilu(values, op.norm, op.apply_silu);
+      Store(op.out_pool, values);
       Write(op.out_pool, f.out[0]) = std::move(values);
     }
   }
@@ -259,6 +307,7 @@ class Runner {
         v[i] = static_cast<float>(std::exp((v[i] - largest) * op.scale) / sum);
       }
     }
+    Store(op.out_pool, values);
     Write(op.out_pool, op.slots[1]) = std::move(values);
   }
 

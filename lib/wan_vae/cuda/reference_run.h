@@ -1,5 +1,6 @@
 // Runs a plan on the CPU with plain loops, so that what a plan says can be
-// checked without a device.
+// checked without a device. Sums are exact enough (float64); what the plan's
+// kernels round (operands to TF32 or BF16, stored frames to BF16) is rounded.
 
 #ifndef LIB_WAN_VAE_CUDA_REFERENCE_RUN_H_
 #define LIB_WAN_VAE_CUDA_REFERENCE_RUN_H_
