@@ -28,6 +28,10 @@ ABSL_FLAG(int, threads, 0, "CPU threads; 0 is every CPU the process may use.");
 ABSL_FLAG(bool, synchronize, false,
           "Wait for the device at both ends of every phase. Changes what "
           "overlaps with what.");
+ABSL_FLAG(bool, overlap, true,
+          "On a GPU, read the checkpoint while the driver is opened and the "
+          "context made; false: one after the other. --synchronize implies "
+          "false.");
 ABSL_FLAG(std::string, process_group, "none",
           "nccl: also open NCCL and join the launcher's ranks, or a group of "
           "one, as frameworks do.");
@@ -79,7 +83,8 @@ cli::Tool Describe() {
       .has_color = true,
       .groups =
           {{"Model",
-            {"model_path", "device", "math", "threads", "synchronize"}},
+            {"model_path", "device", "math", "threads", "synchronize",
+             "overlap"}},
            {"Input",
             {"frames", "height", "width", "latent_shape", "latent", "seed"}},
            {"Measurement",
@@ -129,6 +134,7 @@ absl::StatusOr<StartupCommand> CommandFromFlags() {
                       cuda::ParseMathMode(absl::GetFlag(FLAGS_math)));
   command.threads = absl::GetFlag(FLAGS_threads);
   command.synchronize = absl::GetFlag(FLAGS_synchronize);
+  command.overlaps = absl::GetFlag(FLAGS_overlap);
   command.video = {.frames = absl::GetFlag(FLAGS_frames),
                    .height = absl::GetFlag(FLAGS_height),
                    .width = absl::GetFlag(FLAGS_width)};

@@ -28,6 +28,7 @@ struct StartupCommand {
   cuda::MathMode math = cuda::MathMode::kFp32;
   int threads = 0;
   bool synchronize = false;
+  bool overlaps = true;
   VideoSize video;
   std::string latent_shape;
   std::string latent_file;

@@ -1,5 +1,7 @@
 #include "lib/startup/vae_startup.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,6 +25,7 @@
 #include "lib/startup/latents.h"
 #include "lib/startup/offload_cycles.h"
 #include "lib/startup/rendezvous.h"
+#include "lib/startup/weight_reader.h"
 #include "lib/wan_vae/cpu_wan_vae.h"
 #include "lib/wan_vae/cuda/cuda_wan_vae.h"
 #include "lib/wan_vae/load_weights.h"
@@ -44,6 +47,14 @@ OutputFacts Describe(const FloatTensor& output) {
   }
   facts.mean = sum / static_cast<double>(output.values.size());
   return facts;
+}
+
+// Before anything of the driver is opened. oneDNN is linked and a CPU needs no
+// setting up: there reading has nothing to overlap with.
+bool MayTakeAGpu(const cuda::DeviceSpec& device) {
+  return device.kind == cuda::DeviceKind::kCuda ||
+         (device.kind == cuda::DeviceKind::kAuto &&
+          ::access("/dev/nvidiactl", F_OK) == 0);
 }
 
 // The steps share this; each fills in what it finds out.
@@ -78,13 +89,18 @@ class Startup {
 
  private:
   absl::Status RunPhases() {
+    const bool overlaps = options_.overlaps && !options_.synchronize &&
+                          MayTakeAGpu(options_.device);
+    if (overlaps) FF_RETURN_IF_ERROR(StartReading());
     FF_RETURN_IF_ERROR(
         RunPhase("library_load", [&] { return LoadLibraries(); }));
     FF_RETURN_IF_ERROR(RunPhase("device_setup", [&] { return SetUpDevice(); }));
     FF_RETURN_IF_ERROR(
         RunPhase("process_group_setup", [&] { return SetUpProcessGroup(); }));
-    FF_RETURN_IF_ERROR(
-        RunPhase("checkpoint_residency", [&] { return InspectCheckpoint(); }));
+    if (!overlaps) {
+      FF_RETURN_IF_ERROR(RunPhase("checkpoint_residency",
+                                  [&] { return InspectCheckpoint(); }));
+    }
     FF_RETURN_IF_ERROR(
         RunPhase("component.vae", [&] { return LoadComponent(); }));
     DescribeCheckpoint();
@@ -115,6 +131,8 @@ class Startup {
   absl::Status InspectCheckpoint();
   void NoteCache(std::optional<double>* share);
 
+  absl::Status StartReading();
+  absl::StatusOr<VaeWeights> ReadWeights();
   absl::Status LoadLibraries();
   absl::Status SetUpDevice();
   absl::Status SetUpProcessGroup();
@@ -161,6 +179,7 @@ class Startup {
   std::unique_ptr<Collective> group_;
   std::optional<VaeTrace> trace_;
   std::optional<Checkpoint> checkpoint_;
+  std::optional<WeightReader> reader_;  // set: the read overlaps
 };
 
 void Startup::NoteCache(std::optional<double>* share) {
@@ -188,6 +207,24 @@ void Startup::DescribeCheckpoint() {
     facts.parameters += *CheckedNumElements(parameter.shape);
   }
   facts.fingerprint = FingerprintCheckpoint(*checkpoint_, component_.config);
+}
+
+absl::Status Startup::StartReading() {
+  FF_RETURN_IF_ERROR(RunPhase("checkpoint_residency", [&]() -> absl::Status {
+    FF_RETURN_IF_ERROR(InspectCheckpoint());
+    FF_ASSIGN_OR_RETURN(component_, FindVaeComponent(options_.model_path));
+    return absl::OkStatus();
+  }));
+  reader_.emplace(component_, options_.threads, options_.is_cancelled);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<VaeWeights> Startup::ReadWeights() {
+  if (reader_) {
+    return RunPhase("vae.checkpoint_wait", [&] { return reader_->Take(); });
+  }
+  return ReadWeightsAsPhase(component_, vae_->tree(),
+                            {.is_cancelled = options_.is_cancelled});
 }
 
 absl::Status Startup::LoadLibraries() {
@@ -259,30 +296,25 @@ absl::Status Startup::SetUpProcessGroup() {
 
 absl::Status Startup::LoadComponent() {
   FF_RETURN_IF_ERROR(RunPhase("vae.construct", [&]() -> absl::Status {
-    FF_ASSIGN_OR_RETURN(component_, FindVaeComponent(options_.model_path));
+    if (!reader_) {
+      FF_ASSIGN_OR_RETURN(component_, FindVaeComponent(options_.model_path));
+    }
     FF_ASSIGN_OR_RETURN(latents_, MakeLatents());
     result_.context.latent_shape = latents_.shape;
     return BuildModel();
   }));
   FF_RETURN_IF_ERROR(RunPhase("vae.device_transfer",
                               [&] { return vae_->AllocateParameters(); }));
-  absl::StatusOr<VaeWeights> weights =
-      RunPhase("vae.checkpoint_read", [&](ScopedPhase& phase) {
-        absl::StatusOr<VaeWeights> read = ReadVaeWeights(
-            component_.checkpoint, component_.config, vae_->tree());
-        if (read.ok()) phase.SetAttribute("read_bytes", read->size_bytes);
-        return read;
-      });
-  FF_RETURN_IF_ERROR(weights.status());
+  FF_ASSIGN_OR_RETURN(VaeWeights weights, ReadWeights());
   FF_RETURN_IF_ERROR(RunPhase("vae.weight_assignment", [&] {
-    return AssignVaeWeights(*weights, *vae_);
+    return AssignVaeWeights(weights, *vae_);
   }));
   FF_RETURN_IF_ERROR(RunPhase("vae.finalize", [&] {
-    // The file's copy is of no more use.
-    weights->ReleaseValues();
+    // The file's copy is of no more use here; the model keeps what it took.
+    weights.ReleaseValues();
     return vae_->Finalize();
   }));
-  checkpoint_ = std::move(weights->checkpoint);
+  checkpoint_ = std::move(weights.checkpoint);
   return absl::OkStatus();
 }
 

@@ -40,6 +40,9 @@ struct VaeStartupOptions {
   cuda::MathMode math = cuda::MathMode::kFp32;  // on a GPU
   int threads = 0;           // 0: every CPU this process may use
   bool synchronize = false;  // for the report; the recorder does it
+  // On a GPU, read the checkpoint while the driver is opened and the context
+  // made. Not done with `synchronize`, which is there to tell phases apart.
+  bool overlaps = true;
   Launch launch;
   // Also join the launch's ranks (one alone, too) in an NCCL group, which is
   // what a framework does at this point. Needs a GPU.
@@ -78,7 +81,9 @@ struct VaeStartupResult {
 // checkpoint_residency, component.vae (vae.construct, vae.device_transfer,
 // vae.checkpoint_read, vae.weight_assignment, vae.finalize), first_decode,
 // inspect_output, warm_decode each time, process_group_teardown, and the phases
-// of offload cycles.
+// of offload cycles. Where the read overlaps, checkpoint_residency comes first,
+// vae.checkpoint_read is on a lane "weights", and component.vae holds
+// vae.checkpoint_wait instead.
 VaeStartupResult RunVaeStartup(const VaeStartupOptions& options);
 
 }  // namespace firstframe

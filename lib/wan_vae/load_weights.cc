@@ -62,36 +62,33 @@ class FirstError {
   absl::Status status_;
 };
 
-// What to load: the entries at `positions`, in that order.
-LoadSource SourceOf(const Checkpoint& checkpoint,
-                    const std::vector<int>& positions) {
-  LoadSource all = MakeLoadSource(checkpoint);
-  LoadSource source;
-  source.paths = std::move(all.paths);
-  source.tensors.reserve(positions.size());
-  for (const int position : positions) {
-    source.tensors.push_back(std::move(all.tensors[position]));
+// Loads the encoder's parameters, or the others: sets those of `values`, and
+// returns the memory they lie in.
+absl::StatusOr<std::shared_ptr<const HostArena>> ReadPart(
+    const ModuleTree& tree, bool encoder, const std::vector<int>& positions,
+    const LoadOptions& options, VaeWeights& weights) {
+  const LoadSource all = MakeLoadSource(weights.checkpoint);
+  LoadSource part;
+  part.paths = all.paths;
+  absl::flat_hash_map<absl::string_view, size_t> parameter_of;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (IsEncoderParameter(tree.parameters[i]) != encoder) continue;
+    const SourceTensor& tensor = all.tensors[positions[i]];
+    parameter_of.emplace(tensor.name, i);
+    part.tensors.push_back(tensor);
   }
-  return source;
-}
-
-// Returns views of the loaded tensors in the order of `source`: the loader
-// gives them in the order of the files.
-std::vector<TensorView> ViewsInOrder(const LoadSource& source,
-                                     const LoadedCheckpoint& loaded) {
-  absl::flat_hash_map<absl::string_view, const LoadedTensor*> by_name;
+  FF_ASSIGN_OR_RETURN(LoadedCheckpoint loaded, LoadCheckpoint(part, options));
   for (const LoadedTensor& tensor : loaded.tensors) {
-    by_name.emplace(tensor.name, &tensor);
+    weights.values[parameter_of.at(tensor.name)] = {
+        .dtype = tensor.dtype,
+        .shape = tensor.shape,
+        .bytes = absl::MakeConstSpan(tensor.data, tensor.size_bytes)};
   }
-  std::vector<TensorView> views;
-  views.reserve(source.tensors.size());
-  for (const SourceTensor& tensor : source.tensors) {
-    const LoadedTensor& from = *by_name.at(tensor.name);
-    views.push_back({.dtype = from.dtype,
-                     .shape = from.shape,
-                     .bytes = absl::MakeConstSpan(from.data, from.size_bytes)});
+  weights.size_bytes += loaded.report.tensor_bytes;
+  for (std::string& note : loaded.report.degraded) {
+    weights.degraded.push_back(std::move(note));
   }
-  return views;
+  return std::make_shared<const HostArena>(std::move(loaded.host_arena));
 }
 
 }  // namespace
@@ -130,11 +127,13 @@ absl::StatusOr<VaeComponent> FindVaeComponent(const std::string& path) {
 
 absl::StatusOr<VaeWeights> ReadVaeWeights(const std::string& checkpoint,
                                           const WanVaeConfig& config,
-                                          const ModuleTree& tree) {
+                                          const ModuleTree& tree,
+                                          const ReadVaeOptions& options) {
   FF_ASSIGN_OR_RETURN(Checkpoint opened, Checkpoint::Open(checkpoint));
   VaeWeights weights = {.checkpoint = std::move(opened),
                         .values = {},
-                        .arena = {},
+                        .decoder_arena = {},
+                        .encoder_arena = {},
                         .degraded = {}};
   const auto& entries = weights.checkpoint.entries();
   std::vector<NamedTensor> tensors;
@@ -148,26 +147,34 @@ absl::StatusOr<VaeWeights> ReadVaeWeights(const std::string& checkpoint,
   const absl::StatusOr<std::vector<int>> positions =
       MatchParameters(config, tree, tensors);
   if (!positions.ok()) return Annotate(positions.status(), checkpoint);
-  const LoadSource source = SourceOf(weights.checkpoint, *positions);
-  LoadOptions options;
-  options.transfer.cached_threads = std::max(1, ComputeThreads());
-  FF_ASSIGN_OR_RETURN(LoadedCheckpoint loaded, LoadCheckpoint(source, options));
+  LoadOptions load;
+  load.transfer.cached_threads =
+      options.threads > 0 ? options.threads : std::max(1, ComputeThreads());
+  load.is_cancelled = options.is_cancelled;
+  weights.values.resize(tree.parameters.size());
+  FF_ASSIGN_OR_RETURN(weights.decoder_arena,
+                      ReadPart(tree, false, *positions, load, weights));
+  FF_ASSIGN_OR_RETURN(weights.encoder_arena,
+                      ReadPart(tree, true, *positions, load, weights));
   // No header may describe another file than the one that was loaded.
   FF_RETURN_IF_ERROR(weights.checkpoint.CheckUnchanged());
-  weights.values = ViewsInOrder(source, loaded);
-  weights.size_bytes = loaded.report.tensor_bytes;
-  weights.degraded = std::move(loaded.report.degraded);
-  weights.arena = std::move(loaded.host_arena);
   return weights;
 }
 
 absl::Status AssignVaeWeights(const VaeWeights& weights, WanVae& model) {
+  std::vector<WanVae::HostBlock> blocks;
+  for (const auto& arena : {weights.decoder_arena, weights.encoder_arena}) {
+    blocks.push_back(
+        {absl::MakeConstSpan(arena->data(), arena->size_bytes()), arena});
+  }
+  FF_ASSIGN_OR_RETURN(const std::vector<bool> taken,
+                      model.TakeParameters(weights.values, blocks));
   // Split by bytes, not by tensor: a few hold most of the model.
   const int64_t count = static_cast<int64_t>(weights.values.size());
   std::vector<int64_t> ends(count);
   int64_t total = 0;
   for (int64_t i = 0; i < count; ++i) {
-    ends[i] = total += weights.values[i].bytes.size();
+    ends[i] = total += taken[i] ? 0 : weights.values[i].bytes.size();
   }
   FirstError error;
   ParallelFor(total, 1 << 20, [&](int64_t begin, int64_t end) {
@@ -175,6 +182,7 @@ absl::Status AssignVaeWeights(const VaeWeights& weights, WanVae& model) {
     int64_t i =
         std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin();
     for (; i < count && ends[i] <= end; ++i) {
+      if (taken[i]) continue;
       error.Record(
           model.AssignParameter(static_cast<int>(i), weights.values[i]));
     }

@@ -5,6 +5,8 @@
 #define LIB_WAN_VAE_LOAD_WEIGHTS_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,28 +39,39 @@ absl::StatusOr<VaeComponent> FindVaeComponent(const std::string& path);
 // The tensors of a checkpoint that are a model's parameters, in host memory.
 struct VaeWeights {
   Checkpoint checkpoint;
-  // By ModuleTree::parameters, type as stored; views of `arena`.
+  // By ModuleTree::parameters, type as stored; views of the arenas.
   std::vector<TensorView> values;
   uint64_t size_bytes = 0;
-  HostArena arena;
+  // Apart, because a model may keep one (WanVae::TakeParameters).
+  std::shared_ptr<const HostArena> decoder_arena;
+  std::shared_ptr<const HostArena> encoder_arena;
   // What was not read the fast way, in words (lib/load/loader.h).
   std::vector<std::string> degraded;
 
   // Frees the tensors once the model has its own.
   void ReleaseValues() {
     values.clear();
-    arena = HostArena();
+    decoder_arena.reset();
+    encoder_arena.reset();
   }
+};
+
+struct ReadVaeOptions {
+  int threads = 0;                     // 0: all compute threads
+  std::function<bool()> is_cancelled;  // true ends it in Cancelled
 };
 
 // Checks the headers against the model (see MatchParameters), then loads every
 // tensor (lib/load), on all compute threads (lib/wan_vae/parallel.h). Nothing
-// is read when anything is wrong. Errors name `checkpoint`.
+// is read when anything is wrong. Errors name `checkpoint`. Needs no device, so
+// it may run while one is set up.
 absl::StatusOr<VaeWeights> ReadVaeWeights(const std::string& checkpoint,
                                           const WanVaeConfig& config,
-                                          const ModuleTree& tree);
+                                          const ModuleTree& tree,
+                                          const ReadVaeOptions& options = {});
 
-// Converts and stores every tensor, on all compute threads.
+// Lets `model` take what it can, and converts and stores the rest, on all
+// compute threads.
 absl::Status AssignVaeWeights(const VaeWeights& weights, WanVae& model);
 
 // All of it: AllocateParameters, ReadVaeWeights, AssignVaeWeights, Finalize.

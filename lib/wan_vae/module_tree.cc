@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace firstframe {
@@ -223,6 +224,11 @@ class TreeBuilder {
 };
 
 }  // namespace
+
+bool IsEncoderParameter(const ParameterSpec& spec) {
+  return absl::StartsWith(spec.name, "encoder.") ||
+         absl::StartsWith(spec.name, "quant_conv.");
+}
 
 ModuleTree BuildModuleTree(const WanVaeConfig& config) {
   return TreeBuilder(config).Build();

@@ -52,6 +52,9 @@ struct ParameterSpec {
   Shape shape;
 };
 
+// Whether `spec` serves encoding alone: it is the encoder's, or quant_conv's.
+bool IsEncoderParameter(const ParameterSpec& spec);
+
 // Fields called `module` index ModuleTree::modules; weight, bias and gamma
 // index ModuleTree::parameters.
 struct ConvLayer {

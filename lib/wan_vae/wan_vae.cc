@@ -165,6 +165,11 @@ absl::Status WanVae::CheckFinalized() const {
   return absl::FailedPreconditionError("the weights are not loaded");
 }
 
+absl::StatusOr<std::vector<bool>> WanVae::TakeParameters(
+    absl::Span<const TensorView> values, absl::Span<const HostBlock>) {
+  return std::vector<bool>(values.size());
+}
+
 absl::StatusOr<FloatTensor> WanVae::Decode(const TensorView& latents,
                                            const RunOptions& options) {
   FF_RETURN_IF_ERROR(CheckFinalized());

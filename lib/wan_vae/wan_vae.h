@@ -13,7 +13,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -72,7 +74,19 @@ class WanVae {
   // different indices from different threads at once.
   virtual absl::Status AssignParameter(int index, const TensorView& value) = 0;
 
-  // Call once, when every parameter is assigned.
+  // Host memory that holds parameters as they were read.
+  struct HostBlock {
+    absl::Span<const std::byte> bytes;
+    std::shared_ptr<const void> owner;  // keeps it
+  };
+  // Offers parameters before they are assigned: values[i], in one of `blocks`,
+  // is of tree().parameters[i]. A model may take some as they lie there,
+  // keeping the block's owner while it needs it, and says which; the others are
+  // to be assigned. None are taken unless a model overrides this.
+  virtual absl::StatusOr<std::vector<bool>> TakeParameters(
+      absl::Span<const TensorView> values, absl::Span<const HostBlock> blocks);
+
+  // Call once, when every parameter is assigned or taken.
   virtual absl::Status Finalize() = 0;
 
   // Parameters as stored now, and buffers and caches at their largest so far.

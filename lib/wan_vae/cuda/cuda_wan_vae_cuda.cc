@@ -58,6 +58,12 @@ class PlannedWanVae final : public CudaWanVae {
     return parameters_.Assign(index, value);
   }
 
+  absl::StatusOr<std::vector<bool>> TakeParameters(
+      absl::Span<const TensorView> values,
+      absl::Span<const HostBlock> blocks) override {
+    return parameters_.Take(values, blocks);
+  }
+
   absl::Status Finalize() override {
     return parameters_.Prepare(/*encoder=*/false, stream_);
   }

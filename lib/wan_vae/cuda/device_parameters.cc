@@ -1,10 +1,8 @@
 #include "lib/wan_vae/cuda/device_parameters.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/check.h"
 #include "lib/base/status_macros.h"
@@ -17,8 +15,6 @@
 namespace firstframe::cuda {
 namespace {
 
-constexpr int kStages = 4;
-constexpr int64_t kStageBytes = 8 << 20;
 constexpr int64_t kAlignment = 256;
 
 // Gammas serve tiles of up to this many channels and norms of whole vectors.
@@ -30,70 +26,6 @@ int64_t AlignUp(int64_t bytes) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PinnedUploader>> PinnedUploader::Create() {
-  FF_ASSIGN_OR_RETURN(Stream stream, Stream::Create());
-  std::unique_ptr<PinnedUploader> uploader(
-      new PinnedUploader(std::move(stream)));
-  for (int i = 0; i < kStages; ++i) {
-    FF_ASSIGN_OR_RETURN(PinnedBuffer buffer,
-                        PinnedBuffer::Allocate(kStageBytes));
-    FF_ASSIGN_OR_RETURN(Event done, Event::Create(EventKind::kOrdering));
-    uploader->stages_.push_back({std::move(buffer), std::move(done)});
-    uploader->free_.push_back(i);
-  }
-  return uploader;
-}
-
-absl::StatusOr<int> PinnedUploader::TakeStage() {
-  int stage = -1;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto any_free = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return !free_.empty();
-    };
-    mutex_.Await(absl::Condition(&any_free));
-    stage = free_.front();
-    free_.erase(free_.begin());
-  }
-  if (absl::Status status = stages_[stage].done.Synchronize(); !status.ok()) {
-    GiveBack(stage);
-    return status;
-  }
-  return stage;
-}
-
-void PinnedUploader::GiveBack(int stage) {
-  absl::MutexLock lock(&mutex_);
-  free_.push_back(stage);
-}
-
-absl::Status PinnedUploader::Upload(const TensorView& value, float* to) {
-  const int64_t element = DTypeBits(value.dtype) / 8;
-  const int64_t count = static_cast<int64_t>(value.bytes.size()) / element;
-  const int64_t piece = kStageBytes / 4;  // elements, as float32
-  for (int64_t first = 0; first < count; first += piece) {
-    const int64_t size = std::min(piece, count - first);
-    FF_ASSIGN_OR_RETURN(const int index, TakeStage());
-    Stage& stage = stages_[index];
-    const absl::Span<const std::byte> from =
-        value.bytes.subspan(first * element, size * element);
-    float* const staged = reinterpret_cast<float*>(stage.buffer.data());
-    absl::Status status;
-    if (value.dtype == DType::kF32) {
-      std::memcpy(staged, from.data(), from.size());
-    } else {
-      status = ConvertToFloat(value.dtype, from, absl::MakeSpan(staged, size));
-    }
-    if (status.ok()) status = stream_.CopyAsync(to + first, staged, 4 * size);
-    if (status.ok()) status = stage.done.Record(stream_.handle());
-    GiveBack(index);
-    FF_RETURN_IF_ERROR(status);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status PinnedUploader::Finish() { return stream_.Synchronize(); }
-
 DeviceParameters::DeviceParameters(const ModuleTree& tree,
                                    const PlanOptions& options, int device)
     : tree_(tree),
@@ -101,23 +33,35 @@ DeviceParameters::DeviceParameters(const ModuleTree& tree,
       device_(device),
       is_assigned_(tree.parameters.size()),
       layers_(tree.modules.size()),
-      gammas_(tree.parameters.size()) {
+      gammas_(tree.parameters.size()),
+      encoder_values_(tree.parameters.size()) {
   for (const ParameterSpec& spec : tree.parameters) {
-    const int side = absl::StartsWith(spec.name, "encoder.") ||
-                     absl::StartsWith(spec.name, "quant_conv.");
+    const int side = IsEncoderParameter(spec);
     places_.push_back({side, sides_[side].raw_bytes});
     sides_[side].raw_bytes += AlignUp(4 * *CheckedNumElements(spec.shape));
   }
 }
 
+DeviceParameters::~DeviceParameters() {
+  if (copies_) (void)copies_->Synchronize();
+}
+
 absl::Status DeviceParameters::Allocate() {
   Side& decoder = sides_[0];
   FF_ASSIGN_OR_RETURN(decoder.raw, DeviceBuffer::Allocate(decoder.raw_bytes));
-  // Not cleared: pages come with the first write, from whichever thread it is.
-  sides_[1].host.reset(new float[sides_[1].raw_bytes / sizeof(float)]);
-  FF_ASSIGN_OR_RETURN(uploader_, PinnedUploader::Create());
+  FF_ASSIGN_OR_RETURN(Stream copies, Stream::Create());
+  copies_.emplace(std::move(copies));
   peak_bytes_ = std::max(peak_bytes_, bytes());
   return absl::OkStatus();
+}
+
+// Made when a value has to be converted: pinning its stages takes a while.
+absl::StatusOr<PinnedUploader*> DeviceParameters::Uploader() {
+  const absl::MutexLock lock(&mutex_);
+  if (uploader_ == nullptr) {
+    FF_ASSIGN_OR_RETURN(uploader_, PinnedUploader::Create());
+  }
+  return uploader_.get();
 }
 
 const float* DeviceParameters::Raw(int parameter) const {
@@ -129,27 +73,96 @@ const float* DeviceParameters::Raw(int parameter) const {
 absl::Status DeviceParameters::Assign(int index, const TensorView& value) {
   const ParameterSpec& spec = tree_.parameters[index];
   const Placed& place = places_[index];
-  if (uploader_ == nullptr || is_prepared(place.side != 0)) {
+  if (!copies_ || is_prepared(place.side != 0)) {
     return absl::FailedPreconditionError(
         absl::StrCat(spec.name, ": parameters are not being assigned"));
   }
-  if (value.shape != spec.shape) {
+  if (!Fits(index, value)) {
     return absl::InvalidArgumentError(
         absl::StrCat(spec.name, " has shape ", ShapeToString(value.shape),
                      ", expected ", ShapeToString(spec.shape)));
   }
   if (place.side == 1) {
-    float* const to = sides_[1].host.get() + place.offset / sizeof(float);
-    FF_RETURN_IF_ERROR(Annotate(
-        ConvertToFloat(value.dtype, value.bytes,
-                       absl::MakeSpan(to, *CheckedNumElements(spec.shape))),
-        spec.name));
+    FF_RETURN_IF_ERROR(Annotate(AssignToEncoder(index, value), spec.name));
   } else {
     FF_RETURN_IF_ERROR(GetRuntime().SetDevice(device_));
+    FF_ASSIGN_OR_RETURN(PinnedUploader* const uploader, Uploader());
     FF_RETURN_IF_ERROR(Annotate(
-        uploader_->Upload(value, const_cast<float*>(Raw(index))), spec.name));
+        uploader->Upload(value, const_cast<float*>(Raw(index))), spec.name));
   }
   is_assigned_[index] = true;
+  return absl::OkStatus();
+}
+
+absl::Status DeviceParameters::AssignToEncoder(int index,
+                                               const TensorView& value) {
+  float* to = nullptr;
+  {
+    const absl::MutexLock lock(&mutex_);
+    // Not cleared: pages come with the first write, from whichever thread.
+    if (encoder_memory_ == nullptr) {
+      encoder_memory_.reset(new float[sides_[1].raw_bytes / sizeof(float)]);
+    }
+    to = encoder_memory_.get() + places_[index].offset / sizeof(float);
+  }
+  const int64_t count = *CheckedNumElements(value.shape);
+  FF_RETURN_IF_ERROR(
+      ConvertToFloat(value.dtype, value.bytes, absl::MakeSpan(to, count)));
+  encoder_values_[index] = {
+      .dtype = DType::kF32,
+      .shape = value.shape,
+      .bytes = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(to),
+                                   count * sizeof(float))};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<bool>> DeviceParameters::Take(
+    absl::Span<const TensorView> values,
+    absl::Span<const WanVae::HostBlock> blocks) {
+  FF_CHECK(values.size() == places_.size());
+  if (!copies_ || is_prepared(false) || is_prepared(true)) {
+    return absl::FailedPreconditionError("parameters are not being assigned");
+  }
+  std::vector<bool> taken(values.size());
+  for (const WanVae::HostBlock& block : blocks) {
+    FF_RETURN_IF_ERROR(TakeBlock(values, block, taken));
+  }
+  return taken;
+}
+
+absl::Status DeviceParameters::TakeBlock(absl::Span<const TensorView> values,
+                                         const WanVae::HostBlock& block,
+                                         std::vector<bool>& taken) {
+  std::vector<Copy> copies;
+  std::vector<int> of_decoder;
+  Kept kept = {.owner = block.owner, .registration = {}};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const TensorView& value = values[i];
+    const bool is_inside = value.bytes.data() >= block.bytes.data() &&
+                           value.bytes.data() + value.bytes.size() <=
+                               block.bytes.data() + block.bytes.size();
+    if (!is_inside || !Fits(static_cast<int>(i), value)) continue;
+    if (places_[i].side == 1) {
+      encoder_values_[i] = value;
+      is_assigned_[i] = taken[i] = kept.has_encoder = true;
+    } else if (value.dtype == DType::kF32) {
+      copies.push_back({const_cast<float*>(Raw(static_cast<int>(i))),
+                        value.bytes.data(), value.bytes.size()});
+      of_decoder.push_back(static_cast<int>(i));
+    }
+  }
+  if (!copies.empty()) {
+    absl::StatusOr<HostRegistration> registration = HostRegistration::Register(
+        const_cast<std::byte*>(block.bytes.data()), block.bytes.size());
+    if (registration.ok()) {
+      kept.registration = *std::move(registration);
+      FF_RETURN_IF_ERROR(copies_->CopyBatchAsync(copies));
+      for (const int i : of_decoder) is_assigned_[i] = taken[i] = true;
+    } else {
+      copies.clear();
+    }
+  }
+  if (kept.has_encoder || !copies.empty()) kept_.push_back(std::move(kept));
   return absl::OkStatus();
 }
 
@@ -194,16 +207,30 @@ void DeviceParameters::Rebase(bool encoder, std::byte* data) {
 absl::Status DeviceParameters::UploadEncoder() {
   Side& side = sides_[1];
   FF_ASSIGN_OR_RETURN(side.raw, DeviceBuffer::Allocate(side.raw_bytes));
-  const TensorView all = {
-      .dtype = DType::kF32,
-      .shape = {static_cast<int64_t>(side.raw_bytes / sizeof(float))},
-      .bytes = {reinterpret_cast<const std::byte*>(side.host.get()),
-                static_cast<size_t>(side.raw_bytes)}};
-  FF_RETURN_IF_ERROR(
-      uploader_->Upload(all, reinterpret_cast<float*>(side.raw.data())));
-  FF_RETURN_IF_ERROR(uploader_->Finish());
-  side.host.reset();
+  FF_ASSIGN_OR_RETURN(PinnedUploader* const uploader, Uploader());
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (places_[i].side != 1) continue;
+    FF_RETURN_IF_ERROR(
+        Annotate(uploader->Upload(encoder_values_[i],
+                                  const_cast<float*>(Raw(static_cast<int>(i)))),
+                 tree_.parameters[i].name));
+  }
   return absl::OkStatus();
+}
+
+// Gives up what only this side needed.
+void DeviceParameters::ReleaseHostMemory(bool encoder) {
+  if (encoder) {
+    const absl::MutexLock lock(&mutex_);
+    encoder_memory_.reset();
+    encoder_values_.assign(places_.size(), {});
+  }
+  std::vector<Kept> still_needed;
+  for (Kept& kept : kept_) {
+    kept.registration = HostRegistration();
+    if (kept.has_encoder && !encoder) still_needed.push_back(std::move(kept));
+  }
+  kept_ = std::move(still_needed);
 }
 
 absl::Status DeviceParameters::Prepare(bool encoder, const Stream& stream) {
@@ -215,7 +242,11 @@ absl::Status DeviceParameters::Prepare(bool encoder, const Stream& stream) {
     }
   }
   if (encoder) FF_RETURN_IF_ERROR(UploadEncoder());
-  FF_RETURN_IF_ERROR(uploader_->Finish());
+  if (copies_) FF_RETURN_IF_ERROR(copies_->Synchronize());
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (uploader_ != nullptr) FF_RETURN_IF_ERROR(uploader_->Finish());
+  }
   const auto convs = encoder ? EncoderLayers(tree_) : DecoderLayers(tree_);
   const auto norms = encoder ? EncoderNorms(tree_) : DecoderNorms(tree_);
   // Twice: count, then place.
@@ -274,6 +305,7 @@ absl::Status DeviceParameters::Prepare(bool encoder, const Stream& stream) {
   FF_RETURN_IF_ERROR(stream.Synchronize());
   side.raw = DeviceBuffer();
   side.is_prepared = true;
+  ReleaseHostMemory(encoder);
   return absl::OkStatus();
 }
 
