@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/check.h"
+#include "lib/wan_vae/cpu_kernels.h"
 #include "lib/wan_vae/parallel.h"
 #include "lib/wan_vae/weight_layout.h"
 
@@ -21,11 +22,29 @@ constexpr auto kF32 = memory::data_type::f32;
 // Work for which another thread pays: some 20 microseconds of one core.
 constexpr int64_t kFlopsPerThread = 2'000'000;
 
-// Products that one chain of float32 additions may take.
-constexpr int64_t kLongestChain = 64 * 27;
-
 // oneDNN pads channels to this many.
 constexpr int64_t kVectorChannels = 16;
+
+// How the kernels for this processor sum, and so how groups of input channels
+// are to be made and added.
+struct Summing {
+  int64_t longest_chain;   // products that one chain of additions may take
+  int64_t group_multiple;  // channels
+  bool adds_apart;
+};
+
+// Kernels for AVX-512 add a group's sum to what is there at the end. Those for
+// AVX2 and older load what is there and go on with its chain, so that groups
+// added by them would be one chain again; and each chain of theirs is as long
+// as its group, so groups are small.
+const Summing& SummingHere() {
+  constexpr unsigned kAvx512Core = dnnl_cpu_isa_avx512_core;
+  static const Summing summing =
+      (dnnl_get_effective_cpu_isa() & kAvx512Core) == kAvx512Core
+          ? Summing{64 * 27, 16, false}
+          : Summing{8 * 27, 8, true};
+  return summing;
+}
 
 memory::desc ChannelsLast(int64_t batch, int64_t channels, int64_t frames,
                           int64_t height, int64_t width) {
@@ -115,15 +134,20 @@ memory DnnlContext::Scratch(const memory::desc& desc) {
   return memory(desc, engine_, scratch_.data());
 }
 
+float* DnnlContext::Partial(int64_t size) {
+  if (static_cast<int64_t>(partial_.size()) < size) partial_.resize(size);
+  return partial_.data();
+}
+
 int64_t NumInputGroups(const ConvLayer& layer) {
   // The others are short, and take their input as it is.
   if (layer.kernel[0] == 1 || layer.kernel[1] == 1) return 1;
   const int64_t taps = layer.kernel[0] * layer.kernel[1] * layer.kernel[2];
-  for (int64_t groups = 1; groups * kVectorChannels <= layer.in_channels;
-       ++groups) {
+  const auto& [longest_chain, multiple, adds_apart] = SummingHere();
+  for (int64_t groups = 1; groups * multiple <= layer.in_channels; ++groups) {
     const int64_t channels = layer.in_channels / groups;
-    if (layer.in_channels % groups == 0 && channels % kVectorChannels == 0 &&
-        channels * taps <= kLongestChain) {
+    if (layer.in_channels % groups == 0 && channels % multiple == 0 &&
+        channels * taps <= longest_chain) {
       return groups;
     }
   }
@@ -148,7 +172,7 @@ dnnl::convolution_forward::primitive_desc CpuConv::Describe(
   const auto out = ConvOutputShape(layer, shape);
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (shape.accumulate || !is_first) {
+  if (is_first ? shape.accumulate : !SummingHere().adds_apart) {
     dnnl::post_ops post_ops;
     post_ops.append_sum(1.0f);
     attr.set_post_ops(post_ops);
@@ -250,12 +274,16 @@ absl::Status CpuConv::Run(const ConvShape& shape, const float* input,
   const ThreadLimit limit(ConvFlops(group_layer_, shape) / kFlopsPerThread + 1);
   const int64_t group_size = shape.batch * shape.frames * shape.height *
                              shape.width * group_layer_.in_channels;
+  const auto out = ConvOutputShape(layer_, shape);
+  const int64_t out_size = out[0] * out[1] * out[2] * out[3] * out[4];
   return CatchDnnl("convolution", [&] {
     for (int64_t g = 0; g < num_groups(); ++g) {
       Prepared& prepared = Prepare(shape, g == 0);
       prepared.input.set_data_handle(
           const_cast<float*>(input + g * group_size));
-      prepared.output.set_data_handle(output);
+      const bool is_apart = g > 0 && SummingHere().adds_apart;
+      float* const to = is_apart ? context_.Partial(out_size) : output;
+      prepared.output.set_data_handle(to);
       std::unordered_map<int, memory> arguments = {
           {DNNL_ARG_SRC, prepared.input},
           {DNNL_ARG_WEIGHTS, prepared.weights[g]},
@@ -263,6 +291,7 @@ absl::Status CpuConv::Run(const ConvShape& shape, const float* input,
           {DNNL_ARG_SCRATCHPAD, context_.Scratch(prepared.scratch)}};
       if (g == 0) arguments[DNNL_ARG_BIAS] = bias_;
       prepared.primitive.execute(context_.stream(), arguments);
+      if (is_apart) AddTo(output, to, out_size);
     }
   });
 }

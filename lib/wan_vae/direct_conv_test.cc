@@ -155,13 +155,16 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Pointwise", 32, 48, {1, 1, 1}, {1, 1, 1}, {0, 0}, {2, 3, 3, 5}}),
     [](const auto& info) { return info.param.name; });
 
+// How short the chains are is the processor's (cpu_conv.cc).
 TEST(NumInputGroups, BoundsTheLongestSum) {
-  ConvLayer layer = {.in_channels = 384, .kernel = {3, 3, 3}};
-  EXPECT_EQ(NumInputGroups(layer), 6);
-  layer.in_channels = 192;
-  EXPECT_EQ(NumInputGroups(layer), 3);
-  layer.in_channels = 64;
-  EXPECT_EQ(NumInputGroups(layer), 1);
+  ConvLayer layer = {.kernel = {3, 3, 3}};
+  for (const int64_t channels : {64, 96, 192, 384, 1024}) {
+    layer.in_channels = channels;
+    const int64_t groups = NumInputGroups(layer);
+    EXPECT_EQ(channels % groups, 0) << channels;
+    EXPECT_LE(channels / groups, 64) << channels;
+    EXPECT_GE(channels / groups, 8) << channels;
+  }
   layer.in_channels = 1021;  // prime: not in groups
   EXPECT_EQ(NumInputGroups(layer), 1);
   layer = {.in_channels = 4096, .kernel = {1, 3, 3}};
