@@ -371,9 +371,29 @@ void PlanBuilder::Observe(int module, const PlanTensor& x, bool per_frame,
                                         frames * channels * height * width);
 }
 
+// Operations were made with the numbers of runs: they get their slots.
+void PlanBuilder::PlaceFrames(const std::vector<int>& first_slot) {
+  const auto place = [&](int& run) {
+    if (run >= 0) run = first_slot[run];
+  };
+  for (PlanOp& op : plan_.ops) {
+    for (int& run : op.slots) place(run);
+    for (PlannedFrame& frame : op.frames) {
+      for (int& run : frame.in) place(run);
+      if (!op.to_chunk_planes) {
+        for (int& run : frame.out) place(run);
+      }
+      place(frame.norm);
+      place(frame.residual);
+    }
+  }
+}
+
 Plan PlanBuilder::Finish() {
-  plan_.frame_bytes = allocator_.peak() * kSlotBytes;
-  for (FramePool& pool : plan_.pools) pool.slots = allocator_.peak();
+  const SlotAllocator::Placement placement = allocator_.Place();
+  PlaceFrames(placement.first);
+  plan_.frame_bytes = placement.slots * kSlotBytes;
+  for (FramePool& pool : plan_.pools) pool.slots = placement.slots;
   int64_t offset = plan_.frame_bytes;
   const auto place = [&offset](int64_t bytes) {
     const int64_t at = offset;

@@ -104,10 +104,11 @@ class PlanBuilder {
 
   PlanOp& AddOp(PlanOpKind kind, int module);
   void AddConvOps(PlanOp op, const std::vector<PlannedFrame>& frames);
+  void PlaceFrames(const std::vector<int>& first_slot);
 
   const ModuleTree& tree_;
   Plan plan_;
-  SlotAllocator allocator_;
+  SlotAllocator allocator_;      // PlanTensor::slots are its runs until Finish
   std::map<int, Cache> caches_;  // by module
 };
 

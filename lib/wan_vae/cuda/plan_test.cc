@@ -162,8 +162,8 @@ TEST(PlanSize, PublishedModelFitsIntoFiveGibibytes) {
     EXPECT_LE(total, limit) << "arena " << arena(mode, 3) << ", weights "
                             << weights << ", mode " << static_cast<int>(mode);
     // More frames leave more gaps, but nothing grows with them.
-    EXPECT_LE(arena(mode, 21), 1.2 * arena(mode, 3));
-    EXPECT_LE(arena(mode, 41), 1.05 * arena(mode, 21));
+    EXPECT_LE(arena(mode, 21), 1.12 * arena(mode, 3));
+    EXPECT_LE(arena(mode, 41), 1.02 * arena(mode, 21));
   }
 }
 
