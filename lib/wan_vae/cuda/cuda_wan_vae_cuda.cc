@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "lib/offload/module.h"
 #include "lib/wan_vae/cuda/cuda_wan_vae.h"
 #include "lib/wan_vae/cuda/device_parameters.h"
+#include "lib/wan_vae/cuda/output_drain.h"
 #include "lib/wan_vae/cuda/plan.h"
 #include "lib/wan_vae/cuda/plan_runner.h"
 
@@ -41,12 +43,13 @@ class PlannedWanVae final : public CudaWanVae {
  public:
   PlannedWanVae(const WanVaeConfig& config, const PlanOptions& options,
                 const cuda::DeviceProperties& device, Stream stream,
-                Event start, Event end)
+                Stream drain_stream, Event start, Event end)
       : CudaWanVae(config),
         options_(options),
         device_(device.ordinal),
         multiprocessors_(device.multiprocessors),
         stream_(std::move(stream)),
+        drain_stream_(std::move(drain_stream)),
         start_(std::move(start)),
         end_(std::move(end)),
         parameters_(tree(), options, device.ordinal) {}
@@ -105,7 +108,7 @@ class PlannedWanVae final : public CudaWanVae {
 
   int64_t PlannedDecodeBytes(const Shape& latent) const override {
     const Plan plan = cuda::PlanDecode(tree(), latent, options_);
-    return plan.arena_bytes + InputBytes(latent) + OutputBytes(plan);
+    return plan.arena_bytes + InputBytes(latent);
   }
 
  protected:
@@ -179,7 +182,8 @@ class PlannedWanVae final : public CudaWanVae {
                 context.quant_conv_per_chunk);
     FF_RETURN_IF_ERROR(Reserve(arena_, plan.arena_bytes));
     FF_RETURN_IF_ERROR(Reserve(input_, InputBytes(input.shape)));
-    FF_RETURN_IF_ERROR(Reserve(output_, OutputBytes(plan)));
+    // A decode's frames leave one by one; what an encode gives is small.
+    if (encoder) FF_RETURN_IF_ERROR(Reserve(output_, OutputBytes(plan)));
     peak_workspace_bytes_ = std::max<int64_t>(
         peak_workspace_bytes_,
         arena_.size_bytes() + input_.size_bytes() + output_.size_bytes());
@@ -187,23 +191,34 @@ class PlannedWanVae final : public CudaWanVae {
         std::max(peak_bytes_, peak_workspace_bytes_ + parameters_.bytes());
     FF_RETURN_IF_ERROR(stream_.CopyAsync(input_.data(), input.values.data(),
                                          InputBytes(input.shape)));
+    FloatTensor result = {.shape = {plan.batch, plan.out_channels,
+                                    plan.out_frames, plan.out_height,
+                                    plan.out_width}};
+    std::optional<cuda::OutputDrain> drain;
+    if (!encoder) {
+      drain.emplace(device_, drain_stream_, OutputBytes(plan) / sizeof(float),
+                    &result.values);
+    }
     const cuda::PlanBuffers buffers = {
         .arena = arena_.data(),
         .input = reinterpret_cast<const float*>(input_.data()),
         .output = reinterpret_cast<float*>(output_.data()),
+        .drain = drain ? &*drain : nullptr,
         .input_channels = input.shape[1],
         .input_frames = input.shape[2]};
     cuda::PlanRunner runner(plan, tree(), parameters_, multiprocessors_,
                             buffers, stream_);
-    FloatTensor result = {.shape = {plan.batch, plan.out_channels,
-                                    plan.out_frames, plan.out_height,
-                                    plan.out_width}};
     marks_.clear();
     FF_RETURN_IF_ERROR(start_.Record(stream_.handle()));
-    FF_RETURN_IF_ERROR(LaunchAll(plan, runner, context, result));
+    FF_RETURN_IF_ERROR(LaunchAll(plan, runner, context));
     FF_RETURN_IF_ERROR(end_.Record(stream_.handle()));
-    FF_RETURN_IF_ERROR(stream_.CopyAsync(result.values.data(), output_.data(),
-                                         OutputBytes(plan)));
+    if (drain) {
+      FF_RETURN_IF_ERROR(drain->End());
+    } else {
+      result.values.resize(OutputBytes(plan) / sizeof(float));
+      FF_RETURN_IF_ERROR(stream_.CopyAsync(result.values.data(), output_.data(),
+                                           OutputBytes(plan)));
+    }
     FF_RETURN_IF_ERROR(stream_.Synchronize());
     FF_ASSIGN_OR_RETURN(last_run_ns_, Event::ElapsedNs(start_, end_));
     FF_RETURN_IF_ERROR(SettleLayerTimes(plan));
@@ -212,7 +227,7 @@ class PlannedWanVae final : public CudaWanVae {
   }
 
   absl::Status LaunchAll(const Plan& plan, cuda::PlanRunner& runner,
-                         const ChunkContext& context, FloatTensor& result) {
+                         const ChunkContext& context) {
     struct Batch {
       Event done;
       double share;
@@ -227,10 +242,6 @@ class PlannedWanVae final : public CudaWanVae {
         marks_.push_back(std::move(mark));
       }
       if ((i + 1) % kBatchOps != 0 && i + 1 < count) continue;
-      if (result.values.empty() && 2 * (i + 1) >= count) {
-        // New pages take the host a while; the device has work queued by now.
-        result.values.resize(OutputBytes(plan) / sizeof(float));
-      }
       FF_ASSIGN_OR_RETURN(Event done, Event::Create(EventKind::kOrdering));
       FF_RETURN_IF_ERROR(done.Record(stream_.handle()));
       batches.push_back({std::move(done), static_cast<double>(i + 1) /
@@ -271,6 +282,7 @@ class PlannedWanVae final : public CudaWanVae {
   const int device_;
   const int multiprocessors_;
   const Stream stream_;
+  const Stream drain_stream_;  // takes frames to the host
   Event start_;
   Event end_;
   cuda::DeviceParameters parameters_;
@@ -314,11 +326,12 @@ absl::StatusOr<std::unique_ptr<CudaWanVae>> BuildCudaWanVae(
                                            : ConvKernelKind::kPortable),
       .mode = options.math};
   FF_ASSIGN_OR_RETURN(Stream stream, Stream::Create());
+  FF_ASSIGN_OR_RETURN(Stream drain_stream, Stream::Create());
   FF_ASSIGN_OR_RETURN(Event start, Event::Create(EventKind::kTiming));
   FF_ASSIGN_OR_RETURN(Event end, Event::Create(EventKind::kTiming));
-  return std::make_unique<PlannedWanVae>(config, plan_options, device,
-                                         std::move(stream), std::move(start),
-                                         std::move(end));
+  return std::make_unique<PlannedWanVae>(
+      config, plan_options, device, std::move(stream), std::move(drain_stream),
+      std::move(start), std::move(end));
 }
 
 }  // namespace firstframe

@@ -70,9 +70,11 @@ struct PlanOp {
   int residual_pool = -1;
   std::vector<PlannedFrame> frames = {};  // at most kMaxFrames
   // kConv with `to_chunk_planes`: float32 planes; frame index in out[0] counts
-  // from `batch_item * chunk planes`. kFromPlanes, kToOutput,
+  // from `batch_item * chunk planes`. There are two of them, written by turns,
+  // so that one can be read while the other is written. kFromPlanes, kToOutput,
   // kPlanesToOutput: where in the input or output.
   bool to_chunk_planes = false;
+  int planes = 0;  // which
   int batch_item = 0;
   int first_frame = 0;
   int num_frames = 0;
@@ -101,8 +103,8 @@ struct Plan {
   int64_t dynamic_weights_offset = 0;
   int64_t dynamic_weights_bytes = 0;
   int64_t chunk_planes_offset = 0;  // [batch, channels, frames, h, w] float32
-  int64_t chunk_planes_bytes = 0;
-  int64_t observe_offset = 0;  // room for the largest observed output
+  int64_t chunk_planes_bytes = 0;   // of one of the two
+  int64_t observe_offset = 0;       // room for the largest observed output
   int64_t observe_bytes = 0;
   int64_t arena_bytes = 0;
   int batch = 0;

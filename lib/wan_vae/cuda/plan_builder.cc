@@ -153,6 +153,7 @@ PlanActivation PlanBuilder::Conv(const ConvLayer& layer, PlanTensor& x,
                .norm_pool = fuses ? y.normed.pool : -1,
                .residual_pool = extras.residual != nullptr ? y.raw.pool : -1};
   op.to_chunk_planes = extras.to_planes;
+  op.planes = planes_;
   op.num_frames = extras.to_planes ? out_frames : 0;
   std::vector<PlannedFrame> frames;
   for (int b = 0; b < x.batch; ++b) {
@@ -317,6 +318,7 @@ void PlanBuilder::ConvToOutput(const ConvLayer& layer, PlanTensor& x,
   const int batch = x.batch;
   const int channels = static_cast<int>(layer.out_channels);
   const int64_t plane = int64_t{in.height} * in.width;
+  planes_ = 1 - planes_;
   Conv(layer, x, {.to_planes = true});
   plan_.chunk_planes_bytes =
       std::max(plan_.chunk_planes_bytes, 4 * plane * channels * frames * batch);
@@ -324,10 +326,12 @@ void PlanBuilder::ConvToOutput(const ConvLayer& layer, PlanTensor& x,
     for (const int module : {layer.module, parent_module}) {
       PlanOp& op = AddOp(PlanOpKind::kObserve, module);
       op.to_chunk_planes = true;
+      op.planes = planes_;
       op.shape = {batch, channels, frames, in.height, in.width};
     }
   }
   PlanOp& op = AddOp(PlanOpKind::kPlanesToOutput, layer.module);
+  op.planes = planes_;
   op.first_frame = first_frame;
   op.num_frames = frames;
 }
@@ -401,7 +405,7 @@ Plan PlanBuilder::Finish() {
     return at;
   };
   plan_.dynamic_weights_offset = place(plan_.dynamic_weights_bytes);
-  plan_.chunk_planes_offset = place(plan_.chunk_planes_bytes);
+  plan_.chunk_planes_offset = place(2 * plan_.chunk_planes_bytes);
   plan_.observe_offset = place(plan_.observe_bytes);
   plan_.arena_bytes = offset;
   return std::move(plan_);

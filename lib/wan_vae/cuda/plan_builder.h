@@ -110,6 +110,7 @@ class PlanBuilder {
   Plan plan_;
   SlotAllocator allocator_;      // PlanTensor::slots are its runs until Finish
   std::map<int, Cache> caches_;  // by module
+  int planes_ = 0;               // the chunk's planes written last
 };
 
 }  // namespace firstframe::cuda

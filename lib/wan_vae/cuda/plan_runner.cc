@@ -59,7 +59,10 @@ absl::Status PlanRunner::Conv(const PlanOp& op) {
   a.time_taps = op.layer ? static_cast<int>(op.layer->kernel[0]) : 1;
   a.frames = static_cast<int>(op.frames.size());
   if (op.to_chunk_planes) {
-    a.out = buffers_.arena + plan_.chunk_planes_offset;
+    if (buffers_.drain != nullptr) {
+      FF_RETURN_IF_ERROR(buffers_.drain->Await(op.planes));
+    }
+    a.out = Planes(op);
     a.plane_frames = op.num_frames;
   } else if (op.out_pool >= 0) {
     const FramePool out = Pool(op.out_pool);
@@ -167,15 +170,12 @@ absl::Status PlanRunner::ToOutput(const PlanOp& op) {
 absl::Status PlanRunner::PlanesToOutput(const PlanOp& op) {
   const int64_t plane = int64_t{plan_.out_height} * plan_.out_width;
   const int64_t run = op.num_frames * plane;
-  const float* const planes = reinterpret_cast<const float*>(
-      buffers_.arena + plan_.chunk_planes_offset);
-  std::vector<Copy> copies;
+  std::vector<OutputDrain::Piece> pieces;
   for (int64_t i = 0; i < int64_t{plan_.batch} * plan_.out_channels; ++i) {
-    copies.push_back(
-        {buffers_.output + (i * plan_.out_frames + op.first_frame) * plane,
-         planes + i * run, static_cast<size_t>(4 * run)});
+    pieces.push_back({Planes(op) + i * run,
+                      (i * plan_.out_frames + op.first_frame) * plane, run});
   }
-  return stream_.CopyBatchAsync(copies);
+  return buffers_.drain->Push(op.planes, std::move(pieces), stream_);
 }
 
 absl::Status PlanRunner::Observe(const PlanOp& op,
@@ -185,7 +185,7 @@ absl::Status PlanRunner::Observe(const PlanOp& op,
   ObservedTensor tensor = {
       .shape = op.shape, .on_device = true, .stream = stream_.handle()};
   if (op.to_chunk_planes) {
-    tensor.data = buffers_.arena + plan_.chunk_planes_offset;
+    tensor.data = Planes(op);
     return observer.OnOutput(module, tensor);
   }
   const FramePool pool = Pool(op.in_pool);

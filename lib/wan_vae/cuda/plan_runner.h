@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "lib/cuda/stream.h"
 #include "lib/wan_vae/cuda/device_parameters.h"
+#include "lib/wan_vae/cuda/output_drain.h"
 #include "lib/wan_vae/cuda/plan.h"
 #include "lib/wan_vae/observer.h"
 
@@ -17,7 +18,8 @@ namespace firstframe::cuda {
 struct PlanBuffers {
   std::byte* arena = nullptr;    // Plan::arena_bytes
   const float* input = nullptr;  // [batch, channels, frames, height, width]
-  float* output = nullptr;       // Plan's batch and out_* sizes
+  float* output = nullptr;       // Plan's batch and out_* sizes, or null:
+  OutputDrain* drain = nullptr;  // takes it to the host piece by piece
   int64_t input_channels = 0;
   int64_t input_frames = 0;
 };
@@ -49,6 +51,10 @@ class PlanRunner {
   absl::Status FromPlanes(const PlanOp& op);
   absl::Status ToOutput(const PlanOp& op);
   absl::Status PlanesToOutput(const PlanOp& op);
+  float* Planes(const PlanOp& op) const {
+    return reinterpret_cast<float*>(buffers_.arena + plan_.chunk_planes_offset +
+                                    op.planes * plan_.chunk_planes_bytes);
+  }
   absl::Status Observe(const PlanOp& op, ActivationObserver& observer);
 
   const Plan& plan_;
