@@ -69,10 +69,7 @@ class Startup {
 
   VaeStartupResult Run() {
     result_.status = RunPhases();
-    if (group_ != nullptr) {
-      const ScopedPhase phase("process_group_teardown");
-      group_.reset();
-    }
+    if (group_ != nullptr) LeaveGroup();
     if (!result_.checkpoint.files.empty()) {
       NoteCache(&result_.sample.cache.resident_after);
     }
@@ -136,6 +133,7 @@ class Startup {
   absl::Status LoadLibraries();
   absl::Status SetUpDevice();
   absl::Status SetUpProcessGroup();
+  void LeaveGroup();
   absl::Status LoadComponent();
   absl::Status BuildModel();
   void DescribeCheckpoint();
@@ -292,6 +290,17 @@ absl::Status Startup::SetUpProcessGroup() {
   }
   result_.sample.rendezvous->transport = std::string(group_->transport());
   return absl::OkStatus();
+}
+
+void Startup::LeaveGroup() {
+  if (group_->size() == 1) {
+    // ncclCommDestroy waits half a second for NCCL's own threads; the end of
+    // the process, which is near, does not, and nobody else is in the group.
+    (void)group_.release();
+    return;
+  }
+  const ScopedPhase phase("process_group_teardown");
+  group_.reset();
 }
 
 absl::Status Startup::LoadComponent() {

@@ -45,7 +45,8 @@ struct VaeStartupOptions {
   bool overlaps = true;
   Launch launch;
   // Also join the launch's ranks (one alone, too) in an NCCL group, which is
-  // what a framework does at this point. Needs a GPU.
+  // what a framework does at this point. Needs a GPU. A group of one is not
+  // given up: the end of the process does that in no time.
   bool joins_nccl = false;
   cuda::LibrarySearch library_search;  // for NCCL
   // What is decoded: the file, else the shape, else the video's shape.

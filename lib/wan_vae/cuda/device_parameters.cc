@@ -44,6 +44,7 @@ DeviceParameters::DeviceParameters(const ModuleTree& tree,
 
 DeviceParameters::~DeviceParameters() {
   if (copies_) (void)copies_->Synchronize();
+  if (releaser_.joinable()) releaser_.join();
 }
 
 absl::Status DeviceParameters::Allocate() {
@@ -225,12 +226,20 @@ void DeviceParameters::ReleaseHostMemory(bool encoder) {
     encoder_memory_.reset();
     encoder_values_.assign(places_.size(), {});
   }
+  std::vector<Kept> given_up;
   std::vector<Kept> still_needed;
   for (Kept& kept : kept_) {
-    kept.registration = HostRegistration();
-    if (kept.has_encoder && !encoder) still_needed.push_back(std::move(kept));
+    const bool is_needed = kept.has_encoder && !encoder;
+    (is_needed ? still_needed : given_up).push_back(std::move(kept));
   }
   kept_ = std::move(still_needed);
+  if (releaser_.joinable()) releaser_.join();
+  if (given_up.empty()) return;
+  // Unpinning and unmapping the published decoder's takes 9 ms, for which the
+  // first decode need not wait.
+  releaser_ = std::thread([device = device_, given_up = std::move(given_up)] {
+    (void)GetRuntime().SetDevice(device);
+  });
 }
 
 absl::Status DeviceParameters::Prepare(bool encoder, const Stream& stream) {

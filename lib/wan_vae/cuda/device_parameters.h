@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -116,6 +117,7 @@ class DeviceParameters {
   std::vector<const float*> gammas_;
   std::optional<Stream> copies_;  // of what was taken
   std::vector<Kept> kept_;
+  std::thread releaser_;  // of what was kept
   // The encoder's values, by parameter, until they are uploaded, and the memory
   // of those that were assigned.
   std::vector<TensorView> encoder_values_;
