@@ -24,7 +24,9 @@ ABSL_FLAG(std::string, device, "auto",
 ABSL_FLAG(std::string, math, "fp32",
           "Arithmetic on a GPU: fp32 to float32 accuracy, tf32 as PyTorch does "
           "by default, or bf16. The CPU computes in fp32.");
-ABSL_FLAG(int, threads, 0, "CPU threads; 0 is every CPU the process may use.");
+ABSL_FLAG(int, threads, 0,
+          "CPU threads; 0 is every CPU that the process may use and its "
+          "control group grants.");
 ABSL_FLAG(bool, synchronize, false,
           "Wait for the device at both ends of every phase. Changes what "
           "overlaps with what.");

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "lib/host/cpu_budget.h"
 
 namespace firstframe {
 namespace {
@@ -45,20 +46,6 @@ int UsableCpus() {
   return CPU_COUNT(&set);
 }
 
-// cgroup v2: "max 100000" or "150000 100000".
-double CgroupCpus(const std::string& root) {
-  const std::vector<std::string> words =
-      absl::StrSplit(ReadText(root + "/sys/fs/cgroup/cpu.max"),
-                     absl::ByAnyChar(" \n"), absl::SkipEmpty());
-  double quota = 0;
-  double period = 0;
-  if (words.size() != 2 || !absl::SimpleAtod(words[0], &quota) ||
-      !absl::SimpleAtod(words[1], &period) || period <= 0) {
-    return 0;
-  }
-  return quota / period;
-}
-
 }  // namespace
 
 Machine ReadMachine(const std::string& root) {
@@ -73,7 +60,7 @@ Machine ReadMachine(const std::string& root) {
   if (::uname(&names) == 0) machine.kernel = names.release;
   machine.logical_cpus = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   machine.usable_cpus = UsableCpus();
-  machine.cgroup_cpus = CgroupCpus(root);
+  machine.cgroup_cpus = CgroupCpuQuota(root);
   int64_t kib = 0;
   const std::string total =
       ValueOf(ReadText(root + "/proc/meminfo"), "MemTotal", ':');

@@ -2,9 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <utility>
 
@@ -24,6 +21,7 @@
 #include "lib/startup/fingerprint.h"
 #include "lib/startup/latents.h"
 #include "lib/startup/offload_cycles.h"
+#include "lib/startup/output_facts.h"
 #include "lib/startup/rendezvous.h"
 #include "lib/startup/weight_reader.h"
 #include "lib/wan_vae/cpu_wan_vae.h"
@@ -33,21 +31,6 @@
 
 namespace firstframe {
 namespace {
-
-OutputFacts Describe(const FloatTensor& output) {
-  OutputFacts facts = {.shape = output.shape, .is_finite = true};
-  facts.min = std::numeric_limits<double>::infinity();
-  facts.max = -facts.min;
-  double sum = 0;
-  for (const float value : output.values) {
-    facts.is_finite = facts.is_finite && std::isfinite(value);
-    facts.min = std::min<double>(facts.min, value);
-    facts.max = std::max<double>(facts.max, value);
-    sum += value;
-  }
-  facts.mean = sum / static_cast<double>(output.values.size());
-  return facts;
-}
 
 // Before anything of the driver is opened. oneDNN is linked and a CPU needs no
 // setting up: there reading has nothing to overlap with.
@@ -112,7 +95,7 @@ class Startup {
     FF_ASSIGN_OR_RETURN(result_.output, Decode("first_decode"));
     {
       const ScopedPhase phase("inspect_output");
-      result_.sample.output = Describe(*result_.output);
+      result_.sample.output = DescribeOutput(*result_.output);
     }
     for (int i = 0; i < options_.warm_decodes; ++i) {
       const int64_t start_ns = MonotonicClock::Get().NowNs();

@@ -3,9 +3,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/host/cpu_budget.h"
 #include "lib/wan_vae/parallel.h"
 #include "lib/wan_vae/synthetic.h"
 
@@ -115,6 +117,17 @@ TEST(CopyBlocks, KeepsStrides) {
   EXPECT_EQ(y[140001], -1.0f);
   EXPECT_EQ(y[180000], x[150000]);
   EXPECT_EQ(y[320000], x[290000]);
+}
+
+TEST(ComputeThreads, AreNoMoreThanTheProcessGets) {
+  SetComputeThreads(3);
+  EXPECT_EQ(ComputeThreads(), 3);  // who asks gets what was asked for
+  SetComputeThreads(0);
+  EXPECT_LE(ComputeThreads(), CpuBudget());
+  // Also on a thread that has set nothing.
+  int elsewhere = 0;
+  std::thread([&] { elsewhere = ComputeThreads(); }).join();
+  EXPECT_EQ(elsewhere, ComputeThreads());
 }
 
 TEST(ParallelFor, CoversEachIndexOnce) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/host/cpu_budget.h"
+
 // Debian's oneDNN runs on libgomp. Entering the same team through libgomp's
 // ABI, which GCC's own #pragma omp compiles to, keeps one set of threads
 // whatever compiler builds this file (clang would bring a second OpenMP
@@ -17,6 +19,9 @@ int omp_get_num_threads();
 
 namespace firstframe {
 namespace {
+
+// Whether this thread's number was set; OpenMP's own is by thread, too.
+thread_local bool is_set = false;
 
 struct Loop {
   int64_t count;
@@ -34,13 +39,17 @@ void RunShare(void* data) {
 }  // namespace
 
 void SetComputeThreads(int count) {
-  static const int initial = omp_get_max_threads();
-  omp_set_num_threads(count > 0 ? count : initial);
+  static const int most = std::min(omp_get_max_threads(), CpuBudget());
+  omp_set_num_threads(count > 0 ? count : most);
+  is_set = true;
 }
 
-int ComputeThreads() { return omp_get_max_threads(); }
+int ComputeThreads() {
+  if (!is_set) SetComputeThreads(0);
+  return omp_get_max_threads();
+}
 
-ThreadLimit::ThreadLimit(int64_t most) : before_(omp_get_max_threads()) {
+ThreadLimit::ThreadLimit(int64_t most) : before_(ComputeThreads()) {
   if (most < before_) omp_set_num_threads(static_cast<int>(most));
 }
 

@@ -10,7 +10,8 @@
 namespace firstframe {
 
 // Sets how many threads this thread's later loops and oneDNN calls use; 0 is
-// all that the process may run on (its affinity mask, or OMP_NUM_THREADS).
+// all that the process may run on (its affinity mask, or OMP_NUM_THREADS), but
+// no more than its control group grants CPUs (lib/host/cpu_budget.h).
 void SetComputeThreads(int count);
 
 // Returns that number.
