@@ -8,6 +8,7 @@
 #include "lib/base/status_macros.h"
 #include "lib/tensor/dtype.h"
 #include "lib/tensor/shape.h"
+#include "lib/wan_vae/parallel.h"
 
 namespace firstframe {
 namespace {
@@ -196,7 +197,13 @@ absl::StatusOr<FloatTensor> WanVae::Decode(const TensorView& latents,
     FF_ASSIGN_OR_RETURN(samples, run(input, MakeCheckpoint(options, 0, 1)));
   }
   // As torch.clamp: NaN stays NaN.
-  for (float& value : samples.values) value = std::clamp(value, -1.0f, 1.0f);
+  ParallelFor(static_cast<int64_t>(samples.values.size()), 1 << 18,
+              [&samples](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                  float& value = samples.values[i];
+                  value = std::clamp(value, -1.0f, 1.0f);
+                }
+              });
   return samples;
 }
 

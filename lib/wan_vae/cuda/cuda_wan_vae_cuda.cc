@@ -196,8 +196,8 @@ class PlannedWanVae final : public CudaWanVae {
                                     plan.out_width}};
     std::optional<cuda::OutputDrain> drain;
     if (!encoder) {
-      drain.emplace(device_, drain_stream_, OutputBytes(plan) / sizeof(float),
-                    &result.values);
+      drain.emplace(device_, drain_stream_, cuda::kChunkPlanes,
+                    OutputBytes(plan) / sizeof(float), &result.values);
     }
     const cuda::PlanBuffers buffers = {
         .arena = arena_.data(),

@@ -134,8 +134,9 @@ class TinyCudaWanVaeGpu : public CudaWanVaeGpu {
     const bool rounds =
         GetParam().math == MathMode::kBf16 ||
         (GetParam().math == MathMode::kTf32 && kind == ConvKernelKind::kHopper);
-    EXPECT_LE(apart, rounds ? 0.02 : 1e-5);
-    EXPECT_LE(of_device, rounds ? 1.2 * of_rounding : 1e-5);
+    // Seen on an H200: 1.8e-4 in TF32, 1.4e-7 in BF16.
+    EXPECT_LE(apart, rounds ? 1e-3 : 1e-5);
+    EXPECT_LE(of_device, rounds ? 1.02 * of_rounding : 1e-5);
   }
 };
 

@@ -1,5 +1,7 @@
 #include "lib/wan_vae/cuda/output_drain.h"
 
+#include <sys/mman.h>
+
 #include <exception>
 #include <optional>
 #include <utility>
@@ -8,14 +10,33 @@
 #include "lib/base/status_macros.h"
 
 namespace firstframe::cuda {
+namespace {
 
-OutputDrain::OutputDrain(int device, const Stream& stream, int64_t count,
-                         std::vector<float>* output, Runtime& runtime)
+// Resizes `values`; where the system grants it, the new memory comes in a few
+// large page faults instead of many small ones.
+void GrowOnHugePages(std::vector<float>& values, int64_t count) {
+  constexpr uintptr_t kHugePage = 2 << 20;
+  values.reserve(count);
+  const uintptr_t data = reinterpret_cast<uintptr_t>(values.data());
+  const uintptr_t begin = (data + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t end = (data + count * sizeof(float)) / kHugePage * kHugePage;
+  if (begin < end) {
+    (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  }
+  values.resize(count);
+}
+
+}  // namespace
+
+OutputDrain::OutputDrain(int device, const Stream& stream, int buffers,
+                         int64_t count, std::vector<float>* output,
+                         Runtime& runtime)
     : runtime_(runtime),
       device_(device),
       stream_(stream),
       count_(count),
       output_(output),
+      is_held_(buffers),
       thread_([this] { Run(); }) {}
 
 OutputDrain::~OutputDrain() {
@@ -75,7 +96,7 @@ absl::Status OutputDrain::Copy(const Item& item) {
 void OutputDrain::Run() {
   absl::Status status = runtime_.SetDevice(device_);
   try {
-    output_->resize(count_);
+    GrowOnHugePages(*output_, count_);
   } catch (const std::exception&) {  // bad_alloc, length_error
     status = absl::ResourceExhaustedError(absl::StrCat(
         "no memory for an output of ", count_ * sizeof(float), " bytes"));

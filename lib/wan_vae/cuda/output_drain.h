@@ -3,7 +3,6 @@
 #ifndef LIB_WAN_VAE_CUDA_OUTPUT_DRAIN_H_
 #define LIB_WAN_VAE_CUDA_OUTPUT_DRAIN_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -19,15 +18,13 @@
 
 namespace firstframe::cuda {
 
-// A thread that copies finished pieces of a run's output from one of two device
+// A thread that copies finished pieces of a run's output from a few device
 // buffers to the host. The host's new pages, and what copies into pageable
 // memory cost, are then hidden behind the device's work, and the device never
 // holds the whole output. One object serves one run; all calls come from one
 // thread.
 class OutputDrain {
  public:
-  static constexpr int kBuffers = 2;
-
   struct Piece {
     const float* from = nullptr;  // device memory
     int64_t to = 0;               // first element of the output
@@ -35,8 +32,9 @@ class OutputDrain {
   };
 
   // Resizes `output` to `count` on the new thread. Nobody else may touch it
-  // until End. `stream` of `device` carries the copies and outlives the object.
-  OutputDrain(int device, const Stream& stream, int64_t count,
+  // until End. Buffers are numbered from 0 to `buffers` - 1. `stream` of
+  // `device` carries the copies and outlives the object.
+  OutputDrain(int device, const Stream& stream, int buffers, int64_t count,
               std::vector<float>* output, Runtime& runtime = GetRuntime());
   // Ends a run that failed: waits for what is being copied.
   ~OutputDrain();
@@ -68,7 +66,7 @@ class OutputDrain {
   std::vector<float>* const output_;
   absl::Mutex mutex_;
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
-  std::array<bool, kBuffers> is_held_ ABSL_GUARDED_BY(mutex_) = {};
+  std::vector<bool> is_held_ ABSL_GUARDED_BY(mutex_);
   bool is_over_ ABSL_GUARDED_BY(mutex_) = false;  // no more items come
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -39,7 +39,7 @@ class OutputDrainTest : public ::testing::Test {
 
 TEST_F(OutputDrainTest, BringsEveryPieceToItsPlaceWhileBuffersTakeTurns) {
   std::vector<float> output;
-  OutputDrain drain(0, copies_, kRounds * kPiece, &output, runtime_);
+  OutputDrain drain(0, copies_, 2, kRounds * kPiece, &output, runtime_);
   for (int64_t round = 0; round < kRounds; ++round) {
     const int buffer = static_cast<int>(round % 2);
     ASSERT_THAT(drain.Await(buffer), IsOk());
@@ -61,7 +61,7 @@ TEST_F(OutputDrainTest, BringsEveryPieceToItsPlaceWhileBuffersTakeTurns) {
 
 TEST_F(OutputDrainTest, OfNothingStillSizesTheOutput) {
   std::vector<float> output;
-  OutputDrain drain(0, copies_, 7, &output, runtime_);
+  OutputDrain drain(0, copies_, 2, 7, &output, runtime_);
   ASSERT_THAT(drain.End(), IsOk());
   EXPECT_EQ(output.size(), 7u);
 }
@@ -69,7 +69,7 @@ TEST_F(OutputDrainTest, OfNothingStillSizesTheOutput) {
 TEST_F(OutputDrainTest, AFailedCopyEndsTheRun) {
   std::vector<float> output;
   runtime_.FailNext("CopyAsync", absl::InternalError("copy engine"));
-  OutputDrain drain(0, copies_, 2 * kPiece, &output, runtime_);
+  OutputDrain drain(0, copies_, 2, 2 * kPiece, &output, runtime_);
   ASSERT_THAT(drain.Push(0, {{Buffer(0), 0, kPiece}}, compute_), IsOk());
   // The one who waits for the buffer hears of it, and does not wait for ever.
   EXPECT_THAT(drain.Await(0),
@@ -80,7 +80,7 @@ TEST_F(OutputDrainTest, AFailedCopyEndsTheRun) {
 
 TEST_F(OutputDrainTest, AnAbandonedRunEnds) {
   std::vector<float> output;
-  std::optional<OutputDrain> drain(std::in_place, 0, copies_, 2 * kPiece,
+  std::optional<OutputDrain> drain(std::in_place, 0, copies_, 2, 2 * kPiece,
                                    &output, runtime_);
   ASSERT_THAT(drain->Push(0, {{Buffer(0), 0, kPiece}}, compute_), IsOk());
   ASSERT_THAT(drain->Push(1, {{Buffer(1), kPiece, kPiece}}, compute_), IsOk());
@@ -89,7 +89,7 @@ TEST_F(OutputDrainTest, AnAbandonedRunEnds) {
 
 TEST_F(OutputDrainTest, AnOutputThatDoesNotFitIsAnError) {
   std::vector<float> output;
-  OutputDrain drain(0, copies_, int64_t{1} << 60, &output, runtime_);
+  OutputDrain drain(0, copies_, 2, int64_t{1} << 60, &output, runtime_);
   EXPECT_THAT(drain.End(), StatusIs(absl::StatusCode::kResourceExhausted,
                                     HasSubstr("no memory")));
 }

@@ -34,6 +34,10 @@ struct PlanOptions {
 // Arena slots are this far apart, so frames begin at multiples of it.
 inline constexpr int64_t kSlotBytes = 16 * 1024;
 
+// So far the host may be behind: it takes as long as some frames to get the
+// pages of a long video's output.
+inline constexpr int kChunkPlanes = 6;
+
 enum class PlanOpKind : int {
   kFromPlanes,  // frames [in_frame, ...) of the input to slots of out_pool
   kConv,
@@ -70,9 +74,9 @@ struct PlanOp {
   int residual_pool = -1;
   std::vector<PlannedFrame> frames = {};  // at most kMaxFrames
   // kConv with `to_chunk_planes`: float32 planes; frame index in out[0] counts
-  // from `batch_item * chunk planes`. There are two of them, written by turns,
-  // so that one can be read while the other is written. kFromPlanes, kToOutput,
-  // kPlanesToOutput: where in the input or output.
+  // from `batch_item * chunk planes`. There are kChunkPlanes, written by
+  // turns, so that one can be read while others are written. kFromPlanes,
+  // kToOutput, kPlanesToOutput: where in the input or output.
   bool to_chunk_planes = false;
   int planes = 0;  // which
   int batch_item = 0;
@@ -103,7 +107,7 @@ struct Plan {
   int64_t dynamic_weights_offset = 0;
   int64_t dynamic_weights_bytes = 0;
   int64_t chunk_planes_offset = 0;  // [batch, channels, frames, h, w] float32
-  int64_t chunk_planes_bytes = 0;   // of one of the two
+  int64_t chunk_planes_bytes = 0;   // of one of kChunkPlanes
   int64_t observe_offset = 0;       // room for the largest observed output
   int64_t observe_bytes = 0;
   int64_t arena_bytes = 0;

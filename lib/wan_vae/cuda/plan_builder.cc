@@ -318,7 +318,7 @@ void PlanBuilder::ConvToOutput(const ConvLayer& layer, PlanTensor& x,
   const int batch = x.batch;
   const int channels = static_cast<int>(layer.out_channels);
   const int64_t plane = int64_t{in.height} * in.width;
-  planes_ = 1 - planes_;
+  planes_ = (planes_ + 1) % kChunkPlanes;
   Conv(layer, x, {.to_planes = true});
   plan_.chunk_planes_bytes =
       std::max(plan_.chunk_planes_bytes, 4 * plane * channels * frames * batch);
@@ -405,7 +405,7 @@ Plan PlanBuilder::Finish() {
     return at;
   };
   plan_.dynamic_weights_offset = place(plan_.dynamic_weights_bytes);
-  plan_.chunk_planes_offset = place(2 * plan_.chunk_planes_bytes);
+  plan_.chunk_planes_offset = place(kChunkPlanes * plan_.chunk_planes_bytes);
   plan_.observe_offset = place(plan_.observe_bytes);
   plan_.arena_bytes = offset;
   return std::move(plan_);
