@@ -77,36 +77,40 @@ class JsonScanner {
     return ok();
   }
 
-  // Takes `text` when it stands next, white space and all, and white space
-  // behind it. For readers that guess what comes as one program writes it: a
-  // hit is one comparison, after a miss the methods above go on from where it
-  // would have stood. `text` holds no control character.
+  // Takes `before`, a space or none, `text` and white space when they stand
+  // next. For readers that guess which key comes: a hit is one comparison,
+  // after a miss the methods above go on from where it would have stood.
+  // `text` is a key and its colon, and holds no control character.
   template <size_t kSize>
-  bool ConsumeExpected(const char (&text)[kSize]) {
-    static_assert(kSize - 1 <= kNumberPadding);
-    if (std::memcmp(p_, text, kSize - 1) != 0) return false;
-    p_ += kSize - 1;
+  bool ConsumeExpected(char before, const char (&text)[kSize]) {
+    static_assert(kSize + 1 <= kNumberPadding);
+    if (*p_ != before) return false;
+    const char* const p = p_ + (p_[1] == ' ' ? 2 : 1);
+    if (std::memcmp(p, text, kSize - 1) != 0) return false;
+    p_ = p + kSize - 1;
     SkipSpace();
     return true;
   }
-  // NextField(), when it is `key` and stands there as one program writes it.
+  // NextField(), when it is `key`; else nothing is read.
   bool NextFieldIs(Fields& fields, absl::string_view key) {
-    const char* p = p_;
-    if (!fields.is_object) return false;
-    if (!fields.is_first) {
-      if (std::memcmp(p, ", ", 2) != 0) return false;
-      p += 2;
-    }
-    if (end_ - p < static_cast<ptrdiff_t>(key.size() + 4) || *p != '"' ||
+    if (!fields.is_object || (!fields.is_first && *p_ != ',')) return false;
+    const char* p = p_ + (fields.is_first ? 0 : 1);
+    p += *p == ' ' ? 1 : 0;
+    if (end_ - p < static_cast<ptrdiff_t>(key.size() + 3) || *p != '"' ||
         std::memcmp(p + 1, key.data(), key.size()) != 0 ||
-        std::memcmp(p + 1 + key.size(), "\": ", 3) != 0) {
+        std::memcmp(p + 1 + key.size(), "\":", 2) != 0) {
       return false;
     }
     fields.key = key;
     fields.is_first = false;
-    p_ = p + key.size() + 4;
+    p_ = p + key.size() + 3;
     SkipSpace();
     return true;
+  }
+  // Back to the start of the line.
+  void Restart() {
+    p_ = begin_;
+    error_ = nullptr;
   }
 
   // Numbers; null, NaN and infinities leave `out` as it is.

@@ -32,66 +32,67 @@ inline void Read(JsonScanner& scan, bool& out) { scan.ReadBool(out); }
 inline void Read(JsonScanner& scan, std::string& out) { scan.ReadString(out); }
 
 // Each object's fields in the order in which both programs write them, with
-// what stands before each.
+// what stands before each, a space apart (as Python writes it) or not (as this
+// project does).
 #define FF_STAGE_FIELDS(X) \
-  X("{", count)            \
-  X(", ", total_ms)        \
-  X(", ", mean_ms) X(", ", std_ms) X(", ", min_ms) X(", ", max_ms)
+  X('{', count)            \
+  X(',', total_ms)         \
+  X(',', mean_ms) X(',', std_ms) X(',', min_ms) X(',', max_ms)
 #define FF_DIT_FIELDS(X) \
-  X("{", params)         \
-  X(", ", tokens)        \
-  X(", ", batch)         \
-  X(", ", devices)       \
-  X(", ", flops_per_fwd) \
-  X(", ", attn_share)    \
-  X(", ", tflops)        \
-  X(", ", peak_tflops)   \
-  X(", ", mfu)
+  X('{', params)         \
+  X(',', tokens)         \
+  X(',', batch)          \
+  X(',', devices)        \
+  X(',', flops_per_fwd)  \
+  X(',', attn_share)     \
+  X(',', tflops)         \
+  X(',', peak_tflops)    \
+  X(',', mfu)
 #define FF_VAE_FIELDS(X) \
-  X("{", flops_per_call) \
-  X(", ", calls)         \
-  X(", ", tflops)        \
-  X(", ", peak_tflops)   \
-  X(", ", mfu)
+  X('{', flops_per_call) \
+  X(',', calls)          \
+  X(',', tflops)         \
+  X(',', peak_tflops)    \
+  X(',', mfu)
 #define FF_THROUGHPUT_FIELDS(X) \
-  X("{", samples_per_s)         \
-  X(", ", samples)              \
-  X(", ", wall_s)               \
-  X(", ", dp)
-#define FF_PRICED_FIELDS(X)  \
-  X(", ", params)            \
-  X(", ", trainable)         \
-  X(", ", tokens)            \
-  X(", ", priced_steps)      \
-  X(", ", priced_s)          \
-  X(", ", flops_coef)        \
-  X(", ", flops_coef_hw)     \
-  X(", ", flops_coef_reason) \
-  X(", ", flops_per_step)    \
-  X(", ", attn_share)        \
-  X(", ", devices)           \
-  X(", ", tflops)            \
-  X(", ", hw_tflops)         \
-  X(", ", peak_tflops)       \
-  X(", ", mfu)               \
-  X(", ", hfu)
+  X('{', samples_per_s)         \
+  X(',', samples)               \
+  X(',', wall_s)                \
+  X(',', dp)
+#define FF_PRICED_FIELDS(X) \
+  X(',', params)            \
+  X(',', trainable)         \
+  X(',', tokens)            \
+  X(',', priced_steps)      \
+  X(',', priced_s)          \
+  X(',', flops_coef)        \
+  X(',', flops_coef_hw)     \
+  X(',', flops_coef_reason) \
+  X(',', flops_per_step)    \
+  X(',', attn_share)        \
+  X(',', devices)           \
+  X(',', tflops)            \
+  X(',', hw_tflops)         \
+  X(',', peak_tflops)       \
+  X(',', mfu)               \
+  X(',', hfu)
 #define FF_REQUEST_FIELDS(X) \
-  X(", ", ts)                \
-  X(", ", rank)              \
-  X(", ", world_size)        \
-  X(", ", req)               \
-  X(", ", warmup)            \
-  X(", ", e2e_s)
+  X(',', ts)                 \
+  X(',', rank)               \
+  X(',', world_size)         \
+  X(',', req)                \
+  X(',', warmup)             \
+  X(',', e2e_s)
 #define FF_WINDOW_FIELDS(X) \
-  X(", ", ts)               \
-  X(", ", rank)             \
-  X(", ", world_size)       \
-  X(", ", step_first)       \
-  X(", ", step_last)        \
-  X(", ", steps)            \
-  X(", ", warmup_excluded)  \
-  X(", ", step_s_p50)       \
-  X(", ", step_s_p95)
+  X(',', ts)                \
+  X(',', rank)              \
+  X(',', world_size)        \
+  X(',', step_first)        \
+  X(',', step_last)         \
+  X(',', steps)             \
+  X(',', warmup_excluded)   \
+  X(',', step_s_p50)        \
+  X(',', step_s_p95)
 
 // Reads the field into `target` when `key` names it.
 #define FF_READ(before, field) \
@@ -99,10 +100,10 @@ inline void Read(JsonScanner& scan, std::string& out) { scan.ReadString(out); }
     Read(scan, target.field);  \
     return true;               \
   }
-// Reads the field when it comes next as json.dumps writes it, else stops
+// Reads the field when it comes next, else stops
 // guessing. Returns whether there was any.
 #define FF_EXPECT(before, field)                                          \
-  if (!scan.ConsumeExpected(before "\"" #field "\": ")) return has_begun; \
+  if (!scan.ConsumeExpected(before, "\"" #field "\":")) return has_begun; \
   has_begun = true;                                                       \
   Read(scan, target.field);
 

@@ -28,6 +28,16 @@ PerfRecordKind ReadKind(JsonScanner& scan) {
   return PerfRecordKind::kOther;
 }
 
+// The kind of a line that begins with it; the scanner is then behind it.
+std::optional<PerfRecordKind> GuessKind(JsonScanner& scan) {
+  if (!scan.ConsumeExpected('{', "\"kind\":") || !scan.NextIsString()) {
+    return std::nullopt;
+  }
+  const PerfRecordKind kind = ReadKind(scan);
+  if (kind == PerfRecordKind::kOther) return std::nullopt;
+  return kind;
+}
+
 PerfRecordKind FindKind(absl::string_view line) {
   JsonScanner scan(line);
   for (auto fields = scan.EnterObject(); scan.NextField(fields);) {
@@ -99,11 +109,11 @@ bool ReadDeviceField(absl::string_view key, JsonScanner& scan, Record& record) {
 
 template <typename Record>
 void ReadExpectedDevice(JsonScanner& scan, Record& record) {
-  if (!scan.ConsumeExpected(", \"device\": ")) return;
+  if (!scan.ConsumeExpected(',', "\"device\":")) return;
   scan.ReadString(record.device);
-  if (!scan.ConsumeExpected(", \"peak_alloc_bytes\": ")) return;
+  if (!scan.ConsumeExpected(',', "\"peak_alloc_bytes\":")) return;
   ReadPeak(scan, record.peaks, &MemoryPeaks::alloc_bytes);
-  if (!scan.ConsumeExpected(", \"peak_reserved_bytes\": ")) return;
+  if (!scan.ConsumeExpected(',', "\"peak_reserved_bytes\":")) return;
   ReadPeak(scan, record.peaks, &MemoryPeaks::reserved_bytes);
 }
 
@@ -168,8 +178,8 @@ void PerfRecordParser::State::Reset(PerfRecordKind kind) {
 void PerfRecordParser::State::ReadRequest(JsonScanner& scan,
                                           JsonScanner::Fields& fields) {
   if (!fields.is_first && ReadExpected(scan, request)) {
-    if (scan.ConsumeExpected(", \"stages\": ")) ReadStages(scan);
-    if (scan.ConsumeExpected(", \"dit\": ")) {
+    if (scan.ConsumeExpected(',', "\"stages\":")) ReadStages(scan);
+    if (scan.ConsumeExpected(',', "\"dit\":")) {
       ReadOptionalObject(scan, request.dit);
     }
     ReadExpectedDevice(scan, request);
@@ -192,15 +202,15 @@ void PerfRecordParser::State::ReadRequest(JsonScanner& scan,
 void PerfRecordParser::State::ReadWindow(JsonScanner& scan,
                                          JsonScanner::Fields& fields) {
   if (!fields.is_first && ReadExpected(scan, window)) {
-    if (scan.ConsumeExpected(", \"phases_s\": ")) ReadPhases(scan);
-    if (scan.ConsumeExpected(", \"micro_steps\": ")) {
+    if (scan.ConsumeExpected(',', "\"phases_s\":")) ReadPhases(scan);
+    if (scan.ConsumeExpected(',', "\"micro_steps\":")) {
       scan.ReadDouble(window.micro_steps);
     }
-    if (scan.ConsumeExpected(", \"overrun_s\": ")) {
+    if (scan.ConsumeExpected(',', "\"overrun_s\":")) {
       scan.ReadDouble(window.overrun_s);
     }
     ReadExpectedDevice(scan, window);
-    if (scan.ConsumeExpected(", \"throughput\": ")) {
+    if (scan.ConsumeExpected(',', "\"throughput\":")) {
       ReadThroughput(scan, window.throughput);
     }
   }
@@ -230,16 +240,10 @@ absl::StatusOr<PerfRecordKind> PerfRecordParser::Parse(absl::string_view line) {
   State& s = *state_;
   JsonScanner scan(line);
   // Both programs write the kind first; whoever does not pays for a search.
-  bool has_begun = true;
-  PerfRecordKind kind;
-  if (scan.ConsumeExpected("{\"kind\": \"request\"")) {
-    kind = PerfRecordKind::kRequest;
-  } else if (scan.ConsumeExpected("{\"kind\": \"train_window\"")) {
-    kind = PerfRecordKind::kTrainWindow;
-  } else {
-    has_begun = false;
-    kind = FindKind(line);
-  }
+  std::optional<PerfRecordKind> guess = GuessKind(scan);
+  const bool has_begun = guess.has_value();
+  if (!has_begun) scan.Restart();
+  const PerfRecordKind kind = has_begun ? *guess : FindKind(line);
   auto fields = FieldsAfter(has_begun, scan);
   if (scan.ok() && !fields.is_object) {
     return absl::InvalidArgumentError("expected an object");
