@@ -77,17 +77,21 @@ class JsonScanner {
     return ok();
   }
 
-  // Takes `before`, a space or none, `text` and white space when they stand
-  // next. For readers that guess which key comes: a hit is one comparison,
-  // after a miss the methods above go on from where it would have stood.
-  // `text` is a key and its colon, and holds no control character.
-  template <size_t kSize>
-  bool ConsumeExpected(char before, const char (&text)[kSize]) {
-    static_assert(kSize + 1 <= kNumberPadding);
-    if (*p_ != before) return false;
-    const char* const p = p_ + (p_[1] == ' ' ? 2 : 1);
-    if (std::memcmp(p, text, kSize - 1) != 0) return false;
-    p_ = p + kSize - 1;
+  // Takes one of two texts when it stands next, and white space behind it. For
+  // readers that guess which key comes, as it is written with spaces or
+  // without: a hit is a comparison or two, after a miss the methods above go on
+  // from where it would have stood. The texts hold no control character.
+  template <size_t kSpaced, size_t kCompact>
+  bool ConsumeExpected(const char (&spaced)[kSpaced],
+                       const char (&compact)[kCompact]) {
+    static_assert(kCompact <= kSpaced && kSpaced - 1 <= kNumberPadding);
+    if (std::memcmp(p_, spaced, kSpaced - 1) == 0) {
+      p_ += kSpaced - 1;
+    } else if (std::memcmp(p_, compact, kCompact - 1) == 0) {
+      p_ += kCompact - 1;
+    } else {
+      return false;
+    }
     SkipSpace();
     return true;
   }

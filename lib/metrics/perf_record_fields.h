@@ -31,68 +31,67 @@ inline void Read(JsonScanner& scan, int64_t& out) { scan.ReadInt(out); }
 inline void Read(JsonScanner& scan, bool& out) { scan.ReadBool(out); }
 inline void Read(JsonScanner& scan, std::string& out) { scan.ReadString(out); }
 
-// Each object's fields in the order in which both programs write them, with
-// what stands before each, a space apart (as Python writes it) or not (as this
-// project does).
+// Each object's fields in the order in which both programs write them, each
+// with what stands before it: the object's brace, or another field.
 #define FF_STAGE_FIELDS(X) \
-  X('{', count)            \
-  X(',', total_ms)         \
-  X(',', mean_ms) X(',', std_ms) X(',', min_ms) X(',', max_ms)
+  X(FIRST, count)          \
+  X(NEXT, total_ms)        \
+  X(NEXT, mean_ms) X(NEXT, std_ms) X(NEXT, min_ms) X(NEXT, max_ms)
 #define FF_DIT_FIELDS(X) \
-  X('{', params)         \
-  X(',', tokens)         \
-  X(',', batch)          \
-  X(',', devices)        \
-  X(',', flops_per_fwd)  \
-  X(',', attn_share)     \
-  X(',', tflops)         \
-  X(',', peak_tflops)    \
-  X(',', mfu)
-#define FF_VAE_FIELDS(X) \
-  X('{', flops_per_call) \
-  X(',', calls)          \
-  X(',', tflops)         \
-  X(',', peak_tflops)    \
-  X(',', mfu)
+  X(FIRST, params)       \
+  X(NEXT, tokens)        \
+  X(NEXT, batch)         \
+  X(NEXT, devices)       \
+  X(NEXT, flops_per_fwd) \
+  X(NEXT, attn_share)    \
+  X(NEXT, tflops)        \
+  X(NEXT, peak_tflops)   \
+  X(NEXT, mfu)
+#define FF_VAE_FIELDS(X)   \
+  X(FIRST, flops_per_call) \
+  X(NEXT, calls)           \
+  X(NEXT, tflops)          \
+  X(NEXT, peak_tflops)     \
+  X(NEXT, mfu)
 #define FF_THROUGHPUT_FIELDS(X) \
-  X('{', samples_per_s)         \
-  X(',', samples)               \
-  X(',', wall_s)                \
-  X(',', dp)
-#define FF_PRICED_FIELDS(X) \
-  X(',', params)            \
-  X(',', trainable)         \
-  X(',', tokens)            \
-  X(',', priced_steps)      \
-  X(',', priced_s)          \
-  X(',', flops_coef)        \
-  X(',', flops_coef_hw)     \
-  X(',', flops_coef_reason) \
-  X(',', flops_per_step)    \
-  X(',', attn_share)        \
-  X(',', devices)           \
-  X(',', tflops)            \
-  X(',', hw_tflops)         \
-  X(',', peak_tflops)       \
-  X(',', mfu)               \
-  X(',', hfu)
+  X(FIRST, samples_per_s)       \
+  X(NEXT, samples)              \
+  X(NEXT, wall_s)               \
+  X(NEXT, dp)
+#define FF_PRICED_FIELDS(X)  \
+  X(NEXT, params)            \
+  X(NEXT, trainable)         \
+  X(NEXT, tokens)            \
+  X(NEXT, priced_steps)      \
+  X(NEXT, priced_s)          \
+  X(NEXT, flops_coef)        \
+  X(NEXT, flops_coef_hw)     \
+  X(NEXT, flops_coef_reason) \
+  X(NEXT, flops_per_step)    \
+  X(NEXT, attn_share)        \
+  X(NEXT, devices)           \
+  X(NEXT, tflops)            \
+  X(NEXT, hw_tflops)         \
+  X(NEXT, peak_tflops)       \
+  X(NEXT, mfu)               \
+  X(NEXT, hfu)
 #define FF_REQUEST_FIELDS(X) \
-  X(',', ts)                 \
-  X(',', rank)               \
-  X(',', world_size)         \
-  X(',', req)                \
-  X(',', warmup)             \
-  X(',', e2e_s)
+  X(NEXT, ts)                \
+  X(NEXT, rank)              \
+  X(NEXT, world_size)        \
+  X(NEXT, req)               \
+  X(NEXT, warmup)            \
+  X(NEXT, e2e_s)
 #define FF_WINDOW_FIELDS(X) \
-  X(',', ts)                \
-  X(',', rank)              \
-  X(',', world_size)        \
-  X(',', step_first)        \
-  X(',', step_last)         \
-  X(',', steps)             \
-  X(',', warmup_excluded)   \
-  X(',', step_s_p50)        \
-  X(',', step_s_p95)
+  X(NEXT, ts)               \
+  X(NEXT, rank)             \
+  X(NEXT, world_size)       \
+  X(NEXT, step_first)       \
+  X(NEXT, step_last)        \
+  X(NEXT, steps)            \
+  X(NEXT, warmup_excluded)  \
+  X(NEXT, step_s_p50)       \
+  X(NEXT, step_s_p95)
 
 // Reads the field into `target` when `key` names it.
 #define FF_READ(before, field) \
@@ -100,11 +99,20 @@ inline void Read(JsonScanner& scan, std::string& out) { scan.ReadString(out); }
     Read(scan, target.field);  \
     return true;               \
   }
-// Reads the field when it comes next, else stops
-// guessing. Returns whether there was any.
-#define FF_EXPECT(before, field)                                          \
-  if (!scan.ConsumeExpected(before, "\"" #field "\":")) return has_begun; \
-  has_begun = true;                                                       \
+// A key with what stands before it, as Python writes it and as this project
+// does.
+#define FF_SPACED_FIRST "{"
+#define FF_COMPACT_FIRST "{"
+#define FF_SPACED_NEXT ", "
+#define FF_COMPACT_NEXT ","
+#define FF_CONSUME(scan, before, field)                         \
+  (scan).ConsumeExpected(FF_SPACED_##before "\"" #field "\": ", \
+                         FF_COMPACT_##before "\"" #field "\":")
+// Reads the field when it comes next, else stops guessing. Returns whether
+// there was any.
+#define FF_EXPECT(before, field)                          \
+  if (!FF_CONSUME(scan, before, field)) return has_begun; \
+  has_begun = true;                                       \
   Read(scan, target.field);
 
 // ReadField reads the field `key` when it is one of the record's.

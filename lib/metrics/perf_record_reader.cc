@@ -30,7 +30,7 @@ PerfRecordKind ReadKind(JsonScanner& scan) {
 
 // The kind of a line that begins with it; the scanner is then behind it.
 std::optional<PerfRecordKind> GuessKind(JsonScanner& scan) {
-  if (!scan.ConsumeExpected('{', "\"kind\":") || !scan.NextIsString()) {
+  if (!FF_CONSUME(scan, FIRST, kind) || !scan.NextIsString()) {
     return std::nullopt;
   }
   const PerfRecordKind kind = ReadKind(scan);
@@ -109,11 +109,11 @@ bool ReadDeviceField(absl::string_view key, JsonScanner& scan, Record& record) {
 
 template <typename Record>
 void ReadExpectedDevice(JsonScanner& scan, Record& record) {
-  if (!scan.ConsumeExpected(',', "\"device\":")) return;
+  if (!FF_CONSUME(scan, NEXT, device)) return;
   scan.ReadString(record.device);
-  if (!scan.ConsumeExpected(',', "\"peak_alloc_bytes\":")) return;
+  if (!FF_CONSUME(scan, NEXT, peak_alloc_bytes)) return;
   ReadPeak(scan, record.peaks, &MemoryPeaks::alloc_bytes);
-  if (!scan.ConsumeExpected(',', "\"peak_reserved_bytes\":")) return;
+  if (!FF_CONSUME(scan, NEXT, peak_reserved_bytes)) return;
   ReadPeak(scan, record.peaks, &MemoryPeaks::reserved_bytes);
 }
 
@@ -178,8 +178,8 @@ void PerfRecordParser::State::Reset(PerfRecordKind kind) {
 void PerfRecordParser::State::ReadRequest(JsonScanner& scan,
                                           JsonScanner::Fields& fields) {
   if (!fields.is_first && ReadExpected(scan, request)) {
-    if (scan.ConsumeExpected(',', "\"stages\":")) ReadStages(scan);
-    if (scan.ConsumeExpected(',', "\"dit\":")) {
+    if (FF_CONSUME(scan, NEXT, stages)) ReadStages(scan);
+    if (FF_CONSUME(scan, NEXT, dit)) {
       ReadOptionalObject(scan, request.dit);
     }
     ReadExpectedDevice(scan, request);
@@ -202,15 +202,15 @@ void PerfRecordParser::State::ReadRequest(JsonScanner& scan,
 void PerfRecordParser::State::ReadWindow(JsonScanner& scan,
                                          JsonScanner::Fields& fields) {
   if (!fields.is_first && ReadExpected(scan, window)) {
-    if (scan.ConsumeExpected(',', "\"phases_s\":")) ReadPhases(scan);
-    if (scan.ConsumeExpected(',', "\"micro_steps\":")) {
+    if (FF_CONSUME(scan, NEXT, phases_s)) ReadPhases(scan);
+    if (FF_CONSUME(scan, NEXT, micro_steps)) {
       scan.ReadDouble(window.micro_steps);
     }
-    if (scan.ConsumeExpected(',', "\"overrun_s\":")) {
+    if (FF_CONSUME(scan, NEXT, overrun_s)) {
       scan.ReadDouble(window.overrun_s);
     }
     ReadExpectedDevice(scan, window);
-    if (scan.ConsumeExpected(',', "\"throughput\":")) {
+    if (FF_CONSUME(scan, NEXT, throughput)) {
       ReadThroughput(scan, window.throughput);
     }
   }
