@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/sigbus_guard.h"
+#include "lib/base/status_macros.h"
 
 namespace firstframe {
 namespace {
@@ -28,14 +30,6 @@ FileIdentity MakeIdentity(const struct stat& info) {
   return identity;
 }
 
-absl::Status ShortRead(const std::string& path, uint64_t offset, size_t wanted,
-                       size_t got) {
-  return absl::DataLossError(absl::StrCat(
-      path, ": byte ", offset + got, ": found the end of the file, expected ",
-      wanted - got, " bytes more (wanted ", wanted, " at byte ", offset,
-      ", got ", got, ")"));
-}
-
 std::string DescribeType(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a pipe";
@@ -45,6 +39,14 @@ std::string DescribeType(mode_t mode) {
 }
 
 }  // namespace
+
+absl::Status ShortReadError(const std::string& path, uint64_t offset,
+                            uint64_t wanted, uint64_t got) {
+  return absl::DataLossError(absl::StrCat(
+      path, ": byte ", offset + got, ": found the end of the file, expected ",
+      wanted - got, " bytes more (wanted ", wanted, " at byte ", offset,
+      ", got ", got, ")"));
+}
 
 absl::Status ReadFully(
     absl::FunctionRef<int64_t(std::byte*, size_t, uint64_t)> pread,
@@ -59,7 +61,7 @@ absl::Status ReadFully(
           errno, absl::StrCat(path, ": cannot read ", size, " bytes at byte ",
                               offset + done));
     }
-    if (n == 0) return ShortRead(path, offset, target.size(), done);
+    if (n == 0) return ShortReadError(path, offset, target.size(), done);
     done += n;
   }
   return absl::OkStatus();
@@ -95,24 +97,40 @@ absl::StatusOr<FileIdentity> GetFileIdentity(const std::string& path) {
   return MakeIdentity(info);
 }
 
-absl::StatusOr<std::unique_ptr<FileReader>> FileReader::Open(
-    const std::string& path, ReadMethod method) {
-  // A pipe would wait for a writer; O_NONBLOCK means nothing to regular files.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+absl::StatusOr<RegularFile> OpenRegularFile(const std::string& path,
+                                            int flags) {
+  // Opening a pipe would wait for a writer.
+  const int fd =
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
   if (fd < 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   }
-  auto reader = std::unique_ptr<FileReader>(new FileReader(path, fd));
   struct stat info;
+  absl::Status status;
   if (::fstat(fd, &info) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path));
-  }
-  if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    status = absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path));
+  } else if (!S_ISREG(info.st_mode)) {
+    status = absl::InvalidArgumentError(absl::StrCat(
         path, ": found ", DescribeType(info.st_mode), ", expected a file"));
+  } else if (::fcntl(fd, F_SETFL, flags) != 0) {
+    // Reads may wait: some kernels' io_uring takes O_NONBLOCK at its word.
+    status = absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   }
-  reader->identity_ = MakeIdentity(info);
-  if (method == ReadMethod::kMmap && info.st_size > 0) reader->Map();
+  if (!status.ok()) {
+    ::close(fd);
+    return status;
+  }
+  return RegularFile{fd, MakeIdentity(info)};
+}
+
+FileReader::FileReader(std::string path, const RegularFile& file)
+    : path_(std::move(path)), fd_(file.fd), identity_(file.identity) {}
+
+absl::StatusOr<std::unique_ptr<FileReader>> FileReader::Open(
+    const std::string& path, ReadMethod method) {
+  FF_ASSIGN_OR_RETURN(const RegularFile file, OpenRegularFile(path));
+  auto reader = std::unique_ptr<FileReader>(new FileReader(path, file));
+  if (method == ReadMethod::kMmap && reader->size_bytes() > 0) reader->Map();
   return reader;
 }
 
@@ -157,22 +175,27 @@ absl::Status FileReader::Read(uint64_t offset,
 }
 
 absl::Status FileReader::CheckUnchanged() const {
-  const absl::StatusOr<FileIdentity> now = GetFileIdentity(path_);
+  return CheckFileUnchanged(path_, identity_);
+}
+
+absl::Status CheckFileUnchanged(const std::string& path,
+                                const FileIdentity& before) {
+  const absl::StatusOr<FileIdentity> now = GetFileIdentity(path);
   if (!now.ok()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        path_,
+        path,
         ": the file went away while it was read: ", now.status().message()));
   }
-  if (*now == identity_) return absl::OkStatus();
+  if (*now == before) return absl::OkStatus();
   std::string what = "modification time";
-  if (now->device != identity_.device || now->inode != identity_.inode) {
+  if (now->device != before.device || now->inode != before.inode) {
     what = "inode: another file took its place";
-  } else if (now->size_bytes != identity_.size_bytes) {
-    what = absl::StrCat("size, from ", identity_.size_bytes, " to ",
+  } else if (now->size_bytes != before.size_bytes) {
+    what = absl::StrCat("size, from ", before.size_bytes, " to ",
                         now->size_bytes, " bytes");
   }
   return absl::FailedPreconditionError(
-      absl::StrCat(path_, ": the file changed while it was read: ", what));
+      absl::StrCat(path, ": the file changed while it was read: ", what));
 }
 
 }  // namespace firstframe

@@ -27,6 +27,8 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
+struct RegularFile;
+
 enum class ReadMethod {
   kPread,
   // Copies from a shared mapping, guarded (lib/base/sigbus_guard.h). Falls back
@@ -67,18 +69,37 @@ class FileReader {
   const std::string& fallback_reason() const { return fallback_reason_; }
 
  private:
-  FileReader(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  FileReader(std::string path, const RegularFile& file);
   void Map();
 
   const std::string path_;
   const int fd_;
-  FileIdentity identity_;
+  const FileIdentity identity_;
   const std::byte* mapping_ = nullptr;
   std::string fallback_reason_;
 };
 
 // Returns the identity of the file that `path` leads to. Codes from errno.
 absl::StatusOr<FileIdentity> GetFileIdentity(const std::string& path);
+
+// What FileReader is made of, for readers of another kind
+// (lib/load/data_file.h): Open(), with `flags` (O_DIRECT) added; the caller
+// closes `fd`.
+struct RegularFile {
+  int fd = -1;
+  FileIdentity identity;
+};
+absl::StatusOr<RegularFile> OpenRegularFile(const std::string& path,
+                                            int flags = 0);
+
+// CheckUnchanged() of a file that was `before` when it was opened.
+absl::Status CheckFileUnchanged(const std::string& path,
+                                const FileIdentity& before);
+
+// DataLoss: a read of `wanted` bytes at `offset` got `got` before the file's
+// end.
+absl::Status ShortReadError(const std::string& path, uint64_t offset,
+                            uint64_t wanted, uint64_t got);
 
 // Returns whether `fd` is on a network file system (NFS, Lustre, SMB, Ceph,
 // GPFS, BeeGFS, FUSE, ...), by statfs.

@@ -3,47 +3,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/status_macros.h"
 
 namespace firstframe {
-namespace {
-
-// read(2) transfers at most this much at once on Linux, whatever is asked.
-constexpr size_t kMaxTransferBytes = 0x7ffff000;
-
-FileIdentity IdentityOf(const struct stat& info) {
-  return {.device = static_cast<uint64_t>(info.st_dev),
-          .inode = static_cast<uint64_t>(info.st_ino),
-          .size_bytes = static_cast<uint64_t>(info.st_size),
-          .modified_ns =
-              info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec};
-}
-
-}  // namespace
 
 absl::StatusOr<DataFile> DataFile::Open(const std::string& path, bool direct) {
-  const int fd =
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (direct ? O_DIRECT : 0));
-  if (fd < 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-  }
-  struct stat info;
-  if (::fstat(fd, &info) != 0) {
-    const int error = errno;
-    ::close(fd);
-    return absl::ErrnoToStatus(error, absl::StrCat("cannot stat ", path));
-  }
-  if (!S_ISREG(info.st_mode)) {
-    ::close(fd);
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": expected a regular file"));
-  }
-  return DataFile(path, fd, IdentityOf(info));
+  FF_ASSIGN_OR_RETURN(const RegularFile file,
+                      OpenRegularFile(path, direct ? O_DIRECT : 0));
+  return DataFile(path, file.fd, file.identity);
 }
 
 DataFile& DataFile::operator=(DataFile&& other) noexcept {
@@ -62,28 +34,16 @@ DataFile::~DataFile() {
 
 absl::Status DataFile::ShortRead(uint64_t offset, uint64_t wanted,
                                  uint64_t got) const {
-  return absl::DataLossError(absl::StrCat(
-      path_, ": read ", got, " of ", wanted, " bytes at byte ", offset,
-      "; the file had ", identity_.size_bytes, " bytes when it was opened"));
+  return ShortReadError(path_, offset, wanted, got);
 }
 
 absl::Status DataFile::Read(uint64_t offset,
                             absl::Span<std::byte> buffer) const {
-  size_t done = 0;
-  while (done < buffer.size()) {
-    const ssize_t n = ::pread(fd_, buffer.data() + done,
-                              std::min(buffer.size() - done, kMaxTransferBytes),
-                              static_cast<off_t>(offset + done));
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return absl::ErrnoToStatus(
-          errno, absl::StrCat(path_, ": cannot read ", buffer.size() - done,
-                              " bytes at byte ", offset + done));
-    }
-    if (n == 0) return ShortRead(offset, buffer.size(), done);
-    done += static_cast<size_t>(n);
-  }
-  return absl::OkStatus();
+  return ReadFully(
+      [this](std::byte* data, size_t size, uint64_t at) -> int64_t {
+        return ::pread(fd_, data, size, static_cast<off_t>(at));
+      },
+      path_, offset, buffer);
 }
 
 absl::Status DataFile::ReadScattered(uint64_t offset,
@@ -121,22 +81,8 @@ absl::Status DataFile::ReadScattered(uint64_t offset,
 }
 
 absl::Status DataFile::CheckUnchanged() const {
-  struct stat info;
-  if (::fstat(fd_, &info) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path_));
-  }
-  const FileIdentity now = IdentityOf(info);
-  if (now != identity_) {
-    return absl::AbortedError(absl::StrCat(
-        path_, ": the file changed while it was read: it had ",
-        identity_.size_bytes, " bytes, now ", now.size_bytes,
-        now.size_bytes == identity_.size_bytes ? " with another time" : ""));
-  }
-  if (::stat(path_.c_str(), &info) != 0 || IdentityOf(info) != identity_) {
-    return absl::AbortedError(
-        absl::StrCat(path_, ": the file was replaced while it was read"));
-  }
-  return absl::OkStatus();
+  const absl::Status status = CheckFileUnchanged(path_, identity_);
+  return status.ok() ? status : absl::AbortedError(status.message());
 }
 
 }  // namespace firstframe

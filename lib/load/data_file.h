@@ -1,4 +1,5 @@
-// A file held open for positioned reads, with errors that say where.
+// A file held open for positioned reads that scatter, or bypass the page cache:
+// what lib/base/file_reader.h does not do. Errors are the same.
 
 #ifndef LIB_LOAD_DATA_FILE_H_
 #define LIB_LOAD_DATA_FILE_H_
@@ -14,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "lib/base/file_reader.h"  // FileIdentity
+#include "lib/base/file_reader.h"
 
 namespace firstframe {
 
@@ -44,8 +45,8 @@ class DataFile {
   // IOV_MAX go into one system call. `parts` is used as scratch space.
   absl::Status ReadScattered(uint64_t offset, absl::Span<iovec> parts) const;
 
-  // Returns an error (Aborted) when the open file, or what `path` now names, is
-  // no longer what Open() saw.
+  // Returns an error (Aborted) when the path no longer leads to the file as
+  // Open() saw it.
   absl::Status CheckUnchanged() const;
 
   const std::string& path() const { return path_; }

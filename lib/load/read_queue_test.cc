@@ -90,7 +90,7 @@ TEST_P(ReadQueueTest, EndOfFileIsTyped) {
                        DataFile::Open(dir.Write("f", std::string(5000, 'x'))));
   ASSERT_THAT(queue_->Start(1, file, 4096, 4096, 2000), IsOk());
   EXPECT_THAT(queue_->WaitOne(), StatusIs(absl::StatusCode::kDataLoss,
-                                          HasSubstr("904 of 2000 bytes")));
+                                          HasSubstr("wanted 2000 at byte 4096, got 904")));
   ASSERT_THAT(queue_->Start(1, file, 4096, 4096, 904), IsOk());
   EXPECT_THAT(queue_->WaitOne(), IsOk());
 }
