@@ -25,12 +25,13 @@ uint64_t Load8(const char* p) {
   return chunk;
 }
 
-// Eight ASCII digits at once (Langdale, "Quickly parsing eight digits", 2018).
-bool AreDigits(uint64_t c) {
-  return ((c & 0xF0F0F0F0F0F0F0F0u) |
-          (((c + 0x0606060606060606u) & 0xF0F0F0F0F0F0F0F0u) >> 4)) ==
-         0x3333333333333333u;
+// The high bit of each byte that is no ASCII digit, up to and with the first.
+uint64_t NonDigits(uint64_t c) {
+  c ^= 0x3030303030303030u;
+  return ((c + 0x7676767676767676u) | c) & 0x8080808080808080u;
 }
+// Eight digits at once (Langdale, "Quickly parsing eight digits", 2018). Zero
+// bytes count as zeros.
 uint32_t EightDigits(uint64_t c) {
   c = (c & 0x0F0F0F0F0F0F0F0Fu) * 2561 >> 8;
   c = (c & 0x00FF00FF00FF00FFu) * 6553601 >> 16;
@@ -38,15 +39,28 @@ uint32_t EightDigits(uint64_t c) {
                                32);
 }
 
+constexpr uint64_t kShortPowers[] = {1,     10,     100,     1000,
+                                     10000, 100000, 1000000, 10000000};
+
 // Appends the digits at `p` to `*mantissa` and returns the position behind.
 // Inlined: it is a third of the time of a comparison.
 __attribute__((always_inline)) inline const char* TakeDigits(
     const char* p, const char* end, uint64_t* mantissa) {
   while (end - p >= 8) {
     const uint64_t chunk = Load8(p);
-    if (!AreDigits(chunk)) break;
-    *mantissa = *mantissa * 100000000 + EightDigits(chunk);
-    p += 8;
+    const uint64_t others = NonDigits(chunk);
+    if (others == 0) {
+      *mantissa = *mantissa * 100000000 + EightDigits(chunk);
+      p += 8;
+      continue;
+    }
+    const int count = __builtin_ctzll(others) / 8;
+    if (count == 0) return p;
+    // Nothing but the digits, as the last of eight. No loop: how many there are
+    // is as good as random.
+    *mantissa = *mantissa * kShortPowers[count] +
+                EightDigits(chunk << (64 - 8 * count));
+    return p + count;
   }
   while (p < end && *p >= '0' && *p <= '9') {
     *mantissa = *mantissa * 10 + static_cast<uint64_t>(*p - '0');

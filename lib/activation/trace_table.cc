@@ -16,15 +16,10 @@ constexpr uint32_t kOddBits = 0x7FC0A000u;
 
 }  // namespace
 
-ValueKind TraceRow::Kind(TraceValue value) const {
-  if ((flags & kUnread) != 0) return ValueKind::kMissing;
-  const float number = values[value];
-  if (!std::isnan(number)) {
-    if (std::isinf(number)) {
-      return number > 0 ? ValueKind::kPositiveInfinity
-                        : ValueKind::kNegativeInfinity;
-    }
-    return ValueKind::kNumber;
+ValueKind TraceRow::OddKind(float number) {
+  if (std::isinf(number)) {
+    return number > 0 ? ValueKind::kPositiveInfinity
+                      : ValueKind::kNegativeInfinity;
   }
   uint32_t bits;
   std::memcpy(&bits, &number, 4);

@@ -5,6 +5,7 @@
 #define LIB_ACTIVATION_TRACE_TABLE_H_
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -72,7 +73,13 @@ struct TraceRow {
   // Has a value that is not a finite number.
   static constexpr uint8_t kHasOdd = 8;
 
-  ValueKind Kind(TraceValue value) const;
+  ValueKind Kind(TraceValue value) const {
+    if ((flags & kUnread) != 0) return ValueKind::kMissing;
+    const float number = values[value];
+    return std::abs(number) <= std::numeric_limits<float>::max()
+               ? ValueKind::kNumber
+               : OddKind(number);
+  }
   void SetOdd(TraceValue value, ValueKind kind);  // anything but kNumber
 
   // Makes the row an unread one. The two equal lines get the same number.
@@ -82,6 +89,9 @@ struct TraceRow {
     return (flags & other.flags & kUnread) != 0 &&
            std::memcmp(&values[kSum], &other.values[kSum], 4) == 0;
   }
+
+ private:
+  static ValueKind OddKind(float number);  // of a number that is not finite
 };
 static_assert(sizeof(TraceRow) == 52);
 
