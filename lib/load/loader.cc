@@ -57,12 +57,14 @@ absl::StatusOr<CheckpointLoader> CheckpointLoader::Create(
   resolved.transfer =
       ResolveTransferOptions(options.transfer, options.runtime != nullptr,
                              options.local_ranks, CountCpus());
-  if (options.runtime != nullptr && HasSeveralNodes()) {
+  if (!options.place.is_bound() && options.runtime != nullptr &&
+      HasSeveralNodes()) {
     FF_ASSIGN_OR_RETURN(const cuda::DeviceProperties properties,
                         options.runtime->GetProperties(options.device));
-    const NumaPlace place = FindNumaPlace(properties.numa_node);
-    if (resolved.transfer.cpus.empty()) resolved.transfer.cpus = place.cpus;
-    if (!resolved.place.is_bound()) resolved.place = place;
+    resolved.place = FindNumaPlace(properties.numa_node);
+  }
+  if (resolved.transfer.cpus.empty()) {
+    resolved.transfer.cpus = resolved.place.cpus;
   }
   timer.End();
   return CheckpointLoader(std::move(plan), std::move(sources),

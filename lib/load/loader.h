@@ -52,8 +52,9 @@ struct LoadOptions {
 
   PathPolicy policy = PathPolicy::kAuto;
   TransferOptions transfer;
-  // Where the ring lies, and the threads that fill it run. Unbound: by the
-  // device, on a machine with several memory nodes.
+  // Where the ring lies, and, unless transfer.cpus says otherwise, the threads
+  // that fill it run. Unbound: by the device, on a machine with several memory
+  // nodes.
   NumaPlace place;
   // Processes of this machine that load at the same time, and share its CPUs.
   int local_ranks = 1;

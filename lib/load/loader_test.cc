@@ -84,7 +84,10 @@ TEST_F(LoaderTest, NearADevice) {
   // As on a machine with several memory nodes; CPUs that are not here are not
   // waited for.
   options.place = {.node = 0, .cpus = {0, 4000}};
-  options.transfer.cpus = options.place.cpus;
+  ASSERT_OK_AND_ASSIGN(const CheckpointLoader loader,
+                       CheckpointLoader::Create(source_, options));
+  EXPECT_EQ(loader.options().transfer.cpus, options.place.cpus)
+      << "the readers run where the ring lies";
   ASSERT_OK_AND_ASSIGN(const LoadedCheckpoint loaded,
                        LoadCheckpoint(source_, options));
   ExpectRightBytes(loaded);

@@ -68,10 +68,11 @@ CpuCount CountCpus();
 // The options with every 0 replaced by what it means on this machine, which
 // `local_ranks` processes share. Into host memory every CPU copies. Into a
 // device a quarter of them is left to the threads that feed it (this one,
-// NCCL's, the driver's): on 32 CPUs and two GPUs 12 readers a GPU beat 16. The
-// rings of all ranks together take what one alone takes, so that they stay in
-// the cache that the ranks share: a slot that is written again only after it
-// was evicted costs three more passes over memory.
+// NCCL's, the driver's): on 32 CPUs and two GPUs 12 readers a GPU beat 16. Two
+// ranks' rings together take what one alone takes, so that they stay in the
+// cache that the ranks share: a slot that is written again only after it was
+// evicted costs more passes over memory. No rank has fewer than kMinAutoSlots,
+// with which copies would wait for reads (docs/benchmarks.md).
 TransferOptions ResolveTransferOptions(TransferOptions options, bool to_device,
                                        int local_ranks, CpuCount cpus);
 
