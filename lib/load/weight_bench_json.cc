@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/json_document.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/percentile.h"
 #include "lib/load/weight_bench_figures.h"
@@ -211,16 +212,7 @@ void WriteWeightBenchJson(const WeightBenchResult& result,
                           std::ostream& out) {
   std::string text;
   JsonWriter json(&text, JsonWriter::Style::kPretty);
-  json.BeginObject();
-  json.Key("schema").BeginObject();
-  json.Key("name").String("firstframe.weight_bench");
-  json.Key("version").Int(1);
-  json.EndObject();
-  json.Key("tool").BeginObject();
-  json.Key("name").String("weight_bench");
-  json.Key("version").String(context.build.version);
-  json.Key("commit").String(context.build.commit);
-  json.EndObject();
+  BeginJsonDocument("weight_bench", 1, json);
   json.Key("context");
   WriteContext(result, context, &json);
   json.Key("samples").BeginArray();

@@ -129,7 +129,6 @@ WeightBenchContext ReadWeightBenchContext(
     const std::string& path,
     const std::optional<cuda::DeviceProperties>& device) {
   WeightBenchContext context;
-  context.build = GetBuildInfo();
   context.machine = ReadMachine();
   context.memory = ReadMemoryBudget();
   context.path = path;

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/version.h"
 #include "lib/cuda/runtime.h"
 #include "lib/dist/launch.h"
 #include "lib/host/machine.h"
@@ -22,7 +21,6 @@ namespace firstframe {
 
 // Where and how the result was measured.
 struct WeightBenchContext {
-  BuildInfo build;
   Machine machine;
   MemoryBudget memory;
   std::string path;  // of the checkpoint
