@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/run_threads.h"
 #include "lib/base/status_macros.h"
 #include "lib/cuda/known_libraries.h"
 #include "lib/timing/clock.h"
@@ -164,7 +164,8 @@ absl::Status ReadAll(const LoadPlan& plan, const Cufile& cufile,
   }
   std::atomic<size_t> next = 0;
   std::vector<absl::Status> statuses(std::max(threads, 1));
-  const auto run = [&](absl::Status& status) {
+  RunOnThreads(static_cast<int>(statuses.size()), [&](int t) {
+    absl::Status& status = statuses[t];
     status = runtime.SetDevice(device);
     while (status.ok()) {
       const size_t i = next.fetch_add(1);
@@ -174,13 +175,7 @@ absl::Status ReadAll(const LoadPlan& plan, const Cufile& cufile,
                         plan.paths[tensor.source.file], arena);
     }
     next.store(parts.size());  // the others need not go on
-  };
-  std::vector<std::thread> helpers;
-  for (size_t t = 1; t < statuses.size(); ++t) {
-    helpers.emplace_back(run, std::ref(statuses[t]));
-  }
-  run(statuses[0]);
-  for (std::thread& helper : helpers) helper.join();
+  });
   for (const absl::Status& status : statuses) FF_RETURN_IF_ERROR(status);
   return runtime.SynchronizeDevice();
 }

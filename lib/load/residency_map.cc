@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
+
+#include "lib/base/run_threads.h"
 
 namespace firstframe {
 namespace {
@@ -37,22 +38,18 @@ ResidencyMap::ResidencyMap(absl::Span<const DataFile* const> files, int threads,
       jobs.push_back({f, at, {}});
     }
   }
+  const int most =
+      static_cast<int>(jobs.size() / (samples ? kSampledStretchesPerThread
+                                              : kCountedStretchesPerThread));
   std::atomic<size_t> next = 0;
-  const auto run = [&] {
+  RunOnThreads(std::min(threads, most), [&](int) {
     for (size_t i = next.fetch_add(1); i < jobs.size(); i = next.fetch_add(1)) {
       Job& job = jobs[i];
       const DataFile& file = *files[job.file];
       job.result = samples ? SampleResidency(file, job.begin, kStretchBytes)
                            : ProbeResidency(file, job.begin, kStretchBytes);
     }
-  };
-  std::vector<std::thread> helpers;
-  const int most =
-      static_cast<int>(jobs.size() / (samples ? kSampledStretchesPerThread
-                                              : kCountedStretchesPerThread));
-  for (int t = 1; t < std::min(threads, most); ++t) helpers.emplace_back(run);
-  run();
-  for (std::thread& helper : helpers) helper.join();
+  });
 
   files_.resize(files.size());
   for (const Job& job : jobs) {

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <functional>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/run_threads.h"
 #include "lib/base/sigbus_guard.h"
 #include "lib/base/status_macros.h"
 #include "lib/cuda/memory.h"
@@ -99,7 +99,7 @@ absl::StatusOr<uint64_t> ForEachChunk(
   std::atomic<size_t> next = 0;
   std::atomic<uint64_t> bytes = 0;
   std::vector<absl::Status> statuses(threads);
-  const auto run = [&](int t) {
+  RunOnThreads(threads, [&](int t) {
     std::vector<std::byte> scratch(kChunkBytes);
     while (statuses[t].ok()) {
       const size_t i = next.fetch_add(1);
@@ -107,11 +107,7 @@ absl::StatusOr<uint64_t> ForEachChunk(
       statuses[t] = work(chunks[i], scratch.data());
       bytes.fetch_add(chunks[i].size);
     }
-  };
-  std::vector<std::thread> helpers;
-  for (int t = 1; t < threads; ++t) helpers.emplace_back(run, t);
-  run(0);
-  for (std::thread& helper : helpers) helper.join();
+  });
   for (const absl::Status& status : statuses) FF_RETURN_IF_ERROR(status);
   return bytes.load();
 }
@@ -230,12 +226,7 @@ Limit MeasureDirectRead(CheckpointLoader& loader, Collective& group,
         free.push_back(done);
       }
     };
-    std::vector<std::thread> helpers;
-    for (int t = 1; t < threads; ++t) {
-      helpers.emplace_back([&, t] { statuses[t] = run(t); });
-    }
-    statuses[0] = run(0);
-    for (std::thread& helper : helpers) helper.join();
+    RunOnThreads(threads, [&](int t) { statuses[t] = run(t); });
     for (const absl::Status& status : statuses) FF_RETURN_IF_ERROR(status);
     return total;
   });

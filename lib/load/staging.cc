@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/run_threads.h"
 #include "lib/base/status_macros.h"
 #include "lib/timing/clock.h"
 
@@ -62,7 +62,7 @@ void HostArena::Swap(HostArena& other) {
 void HostArena::Populate(int threads) const {
   const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   std::atomic<size_t> next = 0;
-  const auto touch = [&] {
+  RunOnThreads(threads, [&](int) {
     while (true) {
       const size_t at = next.fetch_add(kHugePage);
       if (at >= size_bytes_) return;
@@ -74,11 +74,7 @@ void HostArena::Populate(int threads) const {
             .fetch_or(0, std::memory_order_relaxed);
       }
     }
-  };
-  std::vector<std::thread> helpers;
-  for (int i = 1; i < threads; ++i) helpers.emplace_back(touch);
-  touch();
-  for (std::thread& helper : helpers) helper.join();
+  });
 }
 
 absl::StatusOr<StagingRing> StagingRing::Create(

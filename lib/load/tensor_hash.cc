@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
-#include <thread>
 
+#include "lib/base/run_threads.h"
 #include "lib/base/status_macros.h"
 #include "lib/load/data_file.h"
 #include "lib/load/tensor_hash_device.h"
@@ -26,17 +26,13 @@ uint64_t Mix(uint64_t z) {
 void ForEachTensor(const LoadPlan& plan, int threads,
                    const std::function<void(size_t)>& work) {
   std::atomic<size_t> next = 0;
-  const auto run = [&] {
+  RunOnThreads(threads, [&](int) {
     while (true) {
       const size_t i = next.fetch_add(1);
       if (i >= plan.tensors.size()) return;
       work(i);
     }
-  };
-  std::vector<std::thread> helpers;
-  for (int t = 1; t < threads; ++t) helpers.emplace_back(run);
-  run();
-  for (std::thread& helper : helpers) helper.join();
+  });
 }
 
 absl::StatusOr<uint64_t> HashOfFile(const DataFile& file,
