@@ -51,7 +51,7 @@ inline Residency ProbeResidency(const DataFile& file) {
 }
 
 // Looks at one page of every 2 MiB of the range instead of counting them all:
-// 0.4 us a page, where a count of 4 KiB folios takes 6 us for 2 MiB. Pages
+// 0.4 us a page, where a count of 4 KiB folios takes 6 us for 2 MiB. Page
 // counts are those of the pages looked at, `method` says so. Ranges of at most
 // 2 MiB, and those that cachestat(2) does not answer for, are counted.
 Residency SampleResidency(const DataFile& file, uint64_t offset, uint64_t size);
