@@ -44,9 +44,9 @@ std::vector<GoldenParameter> ReadGoldenParameters(absl::string_view preset) {
   return result;
 }
 
-std::vector<GoldenOutput> ReadGoldenOutputs() {
+std::vector<GoldenOutput> ReadGoldenOutputs(absl::string_view name) {
   std::vector<GoldenOutput> result;
-  ForEachLine("small_decode_modules.jsonl", [&](simdjson::dom::element line) {
+  ForEachLine(name, [&](simdjson::dom::element line) {
     result.push_back({std::string(std::string_view(line["module"])),
                       ReadShape(line["shape"]), double(line["abs_mean"]),
                       double(line["sum"]), double(line["min"]),

@@ -29,7 +29,8 @@ struct GoldenOutput {
   Shape shape;
   double abs_mean = 0, sum = 0, min = 0, max = 0;
 };
-std::vector<GoldenOutput> ReadGoldenOutputs();
+std::vector<GoldenOutput> ReadGoldenOutputs(
+    absl::string_view name = "small_decode_modules.jsonl");
 
 // Reads a safetensors file of F32 tensors.
 std::map<std::string, FloatTensor> ReadGoldenTensors(absl::string_view name);

@@ -3,7 +3,10 @@
 // Kernels are this project's own, so nothing is loaded but the driver: wgmma
 // (compute capability 9.0) for every convolution and matrix product, or CUDA
 // cores elsewhere (8.0 and newer). Launches are planned, and memory is placed,
-// before the first one (plan.h).
+// before the first one (plan.h). Nothing is tuned or searched at run time, and
+// so nothing kept on disk: one kernel serves a layer, which one follows from
+// its channels (conv_variant.h). docs/wan_vae_gpu.md has why, beside cuDNN's
+// best.
 
 #ifndef LIB_WAN_VAE_CUDA_CUDA_WAN_VAE_H_
 #define LIB_WAN_VAE_CUDA_CUDA_WAN_VAE_H_
