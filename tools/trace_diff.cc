@@ -11,8 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/activation/compare.h"
+#include "lib/activation/dump_source.h"
 #include "lib/activation/map_presets.h"
 #include "lib/activation/name_map.h"
+#include "lib/activation/rank_files.h"
 #include "lib/activation/report.h"
 #include "lib/activation/trace_input.h"
 #include "lib/base/edit_distance.h"
@@ -85,7 +87,8 @@ cli::Tool Describe() {
   tool.arguments = "LEFT RIGHT";
   tool.description =
       "Reads traces that FastVideo's hook, trace_dump or vae_startup wrote "
-      "(JSONL; gzip and zstd are recognised; '-' reads standard input), finds "
+      "(JSONL; gzip and zstd are recognised; '-' reads standard input; a glob "
+      "names the files of several ranks), finds "
       "each record's counterpart, and judges every pair by how far it stands "
       "above the same sub-operation at earlier depths, not by a fixed "
       "percentage. docs/trace_diff.md explains the rule.";
@@ -230,6 +233,31 @@ void Write(const Comparison& comparison, cli::Io& io) {
   }
 }
 
+// A path, or a glob that names the files of several ranks.
+absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
+  if (path.find_first_of("*?[") == std::string::npos) {
+    return std::vector<std::string>{path};
+  }
+  return ExpandInputs({path});
+}
+
+absl::StatusOr<std::pair<TraceInput, TraceInput>> OpenBoth(
+    const std::string& left, const std::string& right) {
+  FF_ASSIGN_OR_RETURN(const auto files_a, FilesOf(left));
+  FF_ASSIGN_OR_RETURN(const auto files_b, FilesOf(right));
+  if (files_a.size() == 1 && files_b.size() == 1) {
+    return OpenTracePair(files_a[0], files_b[0]);
+  }
+  const auto open = [](const std::vector<std::string>& files,
+                       const std::string& name) {
+    return files.size() == 1 ? TraceInput::Open(files[0])
+                             : OpenRankFiles(files, name);
+  };
+  FF_ASSIGN_OR_RETURN(TraceInput a, open(files_a, left));
+  FF_ASSIGN_OR_RETURN(TraceInput b, open(files_b, right));
+  return std::pair(std::move(a), std::move(b));
+}
+
 absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   if (absl::GetFlag(FLAGS_list_maps)) {
     ListMaps(io.out);
@@ -256,7 +284,7 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   }
   FF_ASSIGN_OR_RETURN(const std::string left_path, ClaimInput(arguments[0]));
   FF_ASSIGN_OR_RETURN(const std::string right_path, ClaimInput(arguments[1]));
-  FF_ASSIGN_OR_RETURN(const auto inputs, OpenTracePair(left_path, right_path));
+  FF_ASSIGN_OR_RETURN(const auto inputs, OpenBoth(left_path, right_path));
   const auto& [left, right] = inputs;
   std::optional<ControlLevels> control;
   if (const std::string path = absl::GetFlag(FLAGS_control); !path.empty()) {

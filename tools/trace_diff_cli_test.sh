@@ -53,6 +53,15 @@ expect 2 "a model and --map_right" "$TOOL" --map=wan --map_right=x $FP32 $FP32
 expect 0 "--list_maps" "$TOOL" --list_maps
 out_has "^wan +Wan 2\.1 and 2\.2: diffusers' WanTransformer3DModel to FastVideo's$"
 
+# Files of several ranks.
+cp "$TMP/fp32.jsonl" "$TMP/rank_0.jsonl" && cp "$TMP/fp32.jsonl" "$TMP/rank_1.jsonl"
+expect 0 "a glob of ranks against itself" "$TOOL" "$TMP/rank_*.jsonl" "$TMP/rank_*.jsonl"
+out_has '  922 pairs'
+expect 0 "ranks against one file" "$TOOL" "$TMP/rank_*.jsonl" "$TMP/fp32.jsonl"
+err_has 'holds 2 ranks'
+expect 0 "one of the ranks" "$TOOL" --rank=1 "$TMP/rank_*.jsonl" "$TMP/fp32.jsonl"
+expect 2 "a glob of nothing" "$TOOL" "$TMP/nothing_*.jsonl" "$TMP/fp32.jsonl"
+
 # Trouble is never a pass.
 : >"$TMP/empty.jsonl"
 expect 2 "an empty side" "$TOOL" $FP32 "$TMP/empty.jsonl"
