@@ -121,11 +121,15 @@ NamedKeys NameKeys(const TraceNames& names, const Alignment& alignment,
   if (options.preset != nullptr) {
     const NameMap* const map = options.preset;
     keys = {NameSide(names, map, nullptr), NameSide(names, nullptr, map)};
-    NamedKeys turned = {NameSide(names, nullptr, map),
-                        NameSide(names, map, nullptr)};
-    if (CountCommon(turned, used_a, used_b) >
-        CountCommon(keys, used_a, used_b)) {
-      keys = std::move(turned);
+    // Either side may be the one to translate, or none: two runs of one model.
+    for (NamedKeys other : {NamedKeys{NameSide(names, nullptr, map),
+                                      NameSide(names, map, nullptr)},
+                            NamedKeys{NameSide(names, nullptr, nullptr),
+                                      NameSide(names, nullptr, nullptr)}}) {
+      if (CountCommon(other, used_a, used_b) >
+          CountCommon(keys, used_a, used_b)) {
+        keys = std::move(other);
+      }
     }
   } else {
     keys = {NameSide(names, options.map_a, options.map_b),

@@ -53,6 +53,7 @@ class Judge {
     out_.options = options;
     out_.options.control = nullptr;
     assumed_ = AssumedRounding(in_.a.table, in_.b.table);
+    carried_ = CarriedRounding(in_.a.table, in_.b.table);
     if (options.control != nullptr) {
       control_.resize(alignment.templates.size());
       for (size_t i = 0; i < control_.size(); ++i) {
@@ -148,7 +149,7 @@ class Judge {
     if (options_.profile != ThresholdProfile::kAuto) {
       return ProfileRounding(options_.profile);
     }
-    double rounding = 0;
+    double rounding = carried_;
     for (const auto& [side, row] : {std::pair(&in_.a, &a), {&in_.b, &b}}) {
       const uint8_t dtype = row->dtype;
       if (dtype >= roundings_.size()) roundings_.resize(dtype + 1, -1);
@@ -368,7 +369,7 @@ class Judge {
   std::vector<bool> is_input_;       // by key
   std::vector<uint32_t> module_of_;  // by key, when there are inputs
   std::vector<InputState> inputs_;   // by module
-  double assumed_ = 0;
+  double assumed_ = 0, carried_ = 0;
   std::optional<size_t> fired_at_;
   Divergence out_;
 };

@@ -188,6 +188,30 @@ TEST(NegligibleTensors, AreJudgedByTheUsualSize) {
   EXPECT_EQ(FirstOf(dead->result), "blocks.7.attn");
 }
 
+// A float32 norm between bfloat16 layers carries their rounding.
+TEST(Dtypes, AFinerRowTakesOverTheRoundingBeforeIt) {
+  const auto trace = [](double drift, bool all_float32) {
+    std::string text;
+    for (const auto line : absl::StrSplit(TraceWithInputs([&](Row& row) {
+                                            if (row.module == "blocks.2.norm") {
+                                              row.abs_mean *= 1 + drift;
+                                            }
+                                          }),
+                                          '\n', absl::SkipEmpty())) {
+      std::string changed(line);
+      if (all_float32 || absl::StrContains(changed, ".norm")) {
+        absl::StrReplaceAll({{"bfloat16", "float32"}}, &changed);
+      }
+      absl::StrAppend(&text, changed, "\n");
+    }
+    return text;
+  };
+  EXPECT_EQ(FirstOf(CompareText(trace(0, false), trace(3e-5, false))->result),
+            "none");
+  EXPECT_EQ(FirstOf(CompareText(trace(0, true), trace(3e-5, true))->result),
+            "blocks.2.norm in[0]");
+}
+
 TEST(Dtypes, ChangesAlongTheChainAreListed) {
   std::string right;
   for (const auto line :

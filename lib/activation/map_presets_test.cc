@@ -91,6 +91,22 @@ TEST_P(Ports, WithoutThePresetTheAnswerIsOpen) {
   EXPECT_EQ(CompareTraces(a, b, {})->verdict, Verdict::kUndecided);
 }
 
+// Ten blocks over four steps: drift of two precisions, float32 norms between
+// bfloat16 layers, two repositories. Nothing is wrong.
+TEST(PortsOverSteps, HealthyPairsDoNotFire) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"wan_steps_diffusers_fp32", "wan_steps_diffusers_bf16"},
+      {"wan_steps_diffusers_fp32", "wan_steps_fastvideo_bf16"},
+      {"wan_steps_diffusers_bf16", "wan_steps_fastvideo_bf16"}};
+  for (const auto& [left, right] : pairs) {
+    ASSERT_OK_AND_ASSIGN(const Comparison c, Compare("wan", left, right));
+    EXPECT_THAT(c.trouble, IsEmpty()) << left << " " << right;
+    EXPECT_EQ(c.verdict, Verdict::kSame)
+        << left << " " << right << ": " << Explain(c);
+    EXPECT_GT(c.divergence.num_different, 100);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, Ports,
     ::testing::Values(PortCase{"wan", 79, "blocks.1.attn1.to_k"},

@@ -1,8 +1,10 @@
 #include "lib/activation/threshold_profile.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace firstframe {
@@ -12,6 +14,7 @@ constexpr double kFloat32Rounding = 2.4e-8;
 constexpr double kFloat16Rounding = 2.0e-4;  // TF32 keeps as many bits
 constexpr double kBfloat16Rounding = 1.6e-3;
 constexpr int kEnoughRows = 1000;
+constexpr size_t kLookedAtBytes = size_t{1} << 20;
 
 bool IsBfloat16(float value) {
   uint32_t bits;
@@ -38,6 +41,12 @@ bool HasWiderExtremes(const TraceTable& table) {
     if (++seen == kEnoughRows) break;
   }
   return has_maximum && !has_pair;
+}
+
+double RoundingSpokenOf(absl::string_view text) {
+  text = text.substr(0, kLookedAtBytes);
+  if (absl::StrContains(text, "bfloat16")) return kBfloat16Rounding;
+  return absl::StrContains(text, "float16") ? kFloat16Rounding : 0;
 }
 
 }  // namespace
@@ -71,6 +80,10 @@ double ProfileRounding(ThresholdProfile profile) {
 double AssumedRounding(const TraceTable& a, const TraceTable& b) {
   return HasWiderExtremes(a) && HasWiderExtremes(b) ? kFloat32Rounding
                                                     : kBfloat16Rounding;
+}
+
+double CarriedRounding(const TraceTable& a, const TraceTable& b) {
+  return std::max(RoundingSpokenOf(a.text), RoundingSpokenOf(b.text));
 }
 
 }  // namespace firstframe

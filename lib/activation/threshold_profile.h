@@ -34,6 +34,12 @@ double ProfileRounding(ThresholdProfile profile);
 // too low would cry wolf.
 double AssumedRounding(const TraceTable& a, const TraceTable& b);
 
+// Returns the rounding that a row of a finer dtype takes over from the rows it
+// was computed from: of bfloat16 or float16, when the first MiB of either text
+// speaks of it. A norm in float32 between bfloat16 layers is no more exact than
+// they are. Not of float8: there the results are what is recorded.
+double CarriedRounding(const TraceTable& a, const TraceTable& b);
+
 }  // namespace firstframe
 
 #endif  // LIB_ACTIVATION_THRESHOLD_PROFILE_H_
