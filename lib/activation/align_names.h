@@ -24,9 +24,9 @@ struct NamedKey {
 
 // The keys of both sides of `alignment`, which holds the tables and the runs,
 // by number, after `options`' maps. A preset is applied to the side that it
-// makes agree with the other one in most names, if either. A module with the one output
-// "out[0]" on one side and "out" on the other returns a tuple of one there: the
-// label becomes "out".
+// makes agree with the other one in most names, if either. A module with the
+// one output "out[0]" on one side and "out" on the other returns a tuple of one
+// there: the label becomes "out".
 struct NamedKeys {
   std::vector<NamedKey> a, b;
 };
