@@ -167,7 +167,6 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
                       cuda::ResolveDevice(wanted));
   const bool has_device = device.kind == cuda::DeviceKind::kCuda;
   OffloadContext context;
-  context.build = GetBuildInfo();
   context.machine = ReadMachine();
   context.memory = ReadMemoryBudget();
   context.source = path.empty() ? "synthetic" : path;

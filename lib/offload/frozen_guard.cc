@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/run_threads.h"
 #include "lib/base/sigbus_guard.h"
 #include "lib/base/status_macros.h"
 #include "lib/load/tensor_hash.h"
@@ -40,7 +40,7 @@ absl::Status FrozenGuard::HashTier(const HostTier& tier, int threads) {
   std::vector<uint64_t> hashes(tier.ranges.size());
   std::atomic<size_t> next = 0;
   std::atomic<bool> failed = false;
-  const auto run = [&] {
+  const auto run = [&](int) {
     while (true) {
       const size_t i = next.fetch_add(1);
       if (i >= hashes.size()) return;
@@ -49,10 +49,7 @@ absl::Status FrozenGuard::HashTier(const HostTier& tier, int threads) {
       hashes[i] = hash.value_or(0);
     }
   };
-  std::vector<std::thread> helpers;
-  for (int t = 1; t < threads; ++t) helpers.emplace_back(run);
-  run();
-  for (std::thread& helper : helpers) helper.join();
+  RunOnThreads(threads, run);
   if (failed) {
     return absl::FailedPreconditionError(
         "the host copy cannot be read: a file under it was cut");

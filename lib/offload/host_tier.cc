@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/run_threads.h"
 #include "lib/base/status_macros.h"
 #include "lib/cuda/stream.h"
 #include "lib/load/load_source.h"
@@ -34,17 +34,14 @@ void CopyInParallel(const std::vector<cuda::Copy>& copies, int threads) {
     }
   }
   std::atomic<size_t> next = 0;
-  const auto run = [&] {
+  const auto run = [&](int) {
     while (true) {
       const size_t i = next.fetch_add(1);
       if (i >= parts.size()) return;
       std::memcpy(parts[i].to, parts[i].from, parts[i].size_bytes);
     }
   };
-  std::vector<std::thread> helpers;
-  for (int t = 1; t < threads; ++t) helpers.emplace_back(run);
-  run();
-  for (std::thread& helper : helpers) helper.join();
+  RunOnThreads(threads, run);
 }
 
 absl::Status CopyFromDevices(const std::vector<cuda::Copy>& copies,

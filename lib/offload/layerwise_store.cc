@@ -190,11 +190,14 @@ absl::Status LayerwiseStore::Fill(Slot& slot, size_t block) {
   return absl::OkStatus();
 }
 
+absl::Status LayerwiseStore::CheckBlock(size_t block) const {
+  if (block < blocks_.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "found block ", block, ", expected less than ", blocks_.size()));
+}
+
 absl::Status LayerwiseStore::Acquire(size_t block, cuda::StreamHandle compute) {
-  if (block >= blocks_.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "found block ", block, ", expected less than ", blocks_.size()));
-  }
+  FF_RETURN_IF_ERROR(CheckBlock(block));
   if (runtime_ == nullptr) return absl::OkStatus();
   FF_ASSIGN_OR_RETURN(const CurrentDevice current,
                       CurrentDevice::Set(lane_->device, *runtime_));
@@ -226,6 +229,7 @@ absl::Status LayerwiseStore::Acquire(size_t block, cuda::StreamHandle compute) {
 }
 
 absl::Status LayerwiseStore::Release(size_t block, cuda::StreamHandle compute) {
+  FF_RETURN_IF_ERROR(CheckBlock(block));
   if (runtime_ == nullptr) return absl::OkStatus();
   Slot* const slot = FindSlot(block);
   if (slot == nullptr || !slot->is_acquired) {

@@ -65,8 +65,9 @@ class LayerwiseStore {
   // are acquired.
   absl::Status Acquire(size_t block, cuda::StreamHandle compute = nullptr);
 
-  // Points the block's tensors back at the host. Its half of the ring is used
-  // again once the work enqueued on `compute` is done.
+  // Points the block's tensors back at the host; FailedPrecondition when it is
+  // not acquired. Without a device nothing is, and it does nothing. Its half of
+  // the ring is used again once the work enqueued on `compute` is done.
   absl::Status Release(size_t block, cuda::StreamHandle compute = nullptr);
 
   absl::Status Wait() {
@@ -89,6 +90,7 @@ class LayerwiseStore {
 
   LayerwiseStore(OffloadModule* module, cuda::Runtime* runtime)
       : module_(module), runtime_(runtime) {}
+  absl::Status CheckBlock(size_t block) const;
   absl::Status Prepare(int device);
   absl::Status Fill(Slot& slot, size_t block);
   Slot* FindSlot(size_t block);

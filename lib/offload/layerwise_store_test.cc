@@ -112,6 +112,8 @@ TEST(LayerwiseStore, WithoutADeviceItIsTheIdentity) {
                                           HasSubstr("less than 3")));
   EXPECT_EQ(module->tensors()[1].data, before);
   EXPECT_THAT(store->Release(0), IsOk());
+  EXPECT_THAT(store->Release(3), StatusIs(absl::StatusCode::kInvalidArgument,
+                                          HasSubstr("less than 3")));
   EXPECT_THAT(store->Wait(), IsOk());
   EXPECT_EQ(store->stats().h2d_bytes, 0u);
 }

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/file_reader.h"
+#include "lib/base/run_threads.h"
 #include "lib/base/status_macros.h"
 #include "lib/load/memory_budget.h"
 #include "lib/offload/host_tier.h"
@@ -27,7 +27,7 @@ void PopulateForReading(std::byte* data, uint64_t size_bytes, int threads) {
   constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ
   constexpr uint64_t kPart = 16 << 20;
   std::atomic<uint64_t> next = 0;
-  const auto run = [&] {
+  const auto run = [&](int) {
     while (true) {
       const uint64_t at = next.fetch_add(kPart);
       if (at >= size_bytes) return;
@@ -35,10 +35,7 @@ void PopulateForReading(std::byte* data, uint64_t size_bytes, int threads) {
                       kPopulateRead);
     }
   };
-  std::vector<std::thread> helpers;
-  for (int t = 1; t < threads; ++t) helpers.emplace_back(run);
-  run();
-  for (std::thread& helper : helpers) helper.join();
+  RunOnThreads(threads, run);
 }
 
 // A file's mapping, pinned for as long as it lives; without a runtime not.

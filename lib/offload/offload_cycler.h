@@ -27,11 +27,16 @@ struct OffloadSource {
 class OffloadCycler {
  public:
   virtual ~OffloadCycler() = default;
-  virtual absl::Status Load() = 0;    // until it is there
-  virtual absl::Status Unload() = 0;  // until the caller may go on
+  // Brings the module to the device and waits until every byte is there. Errors
+  // of these three are the store's; the current device stays as it was.
+  virtual absl::Status Load() = 0;
+  // Returns as soon as the caller may go on; the device may still be busy.
+  virtual absl::Status Unload() = 0;
+  // Waits for the store's stream, so until the device memory is free.
   virtual absl::Status Settle() { return absl::OkStatus(); }
   // Sets h2d_bytes and the like to the totals so far.
   virtual OffloadSample Totals() const = 0;
+  // Sets what is true of the whole run: memory, times spent once, notes.
   virtual void Describe(StrategyResult& result) const = 0;
   OffloadModule& module() { return *module_; }
 

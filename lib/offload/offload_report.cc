@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "lib/base/json_document.h"
 #include "lib/base/json_writer.h"
 #include "lib/base/percentile.h"
 
@@ -268,16 +269,7 @@ void WriteOffloadJson(const OffloadBenchResult& result,
                       const OffloadContext& context, std::ostream& out) {
   std::string text;
   JsonWriter json(&text, JsonWriter::Style::kPretty);
-  json.BeginObject();
-  json.Key("schema").BeginObject();
-  json.Key("name").String("firstframe.offload_bench");
-  json.Key("version").Int(1);
-  json.EndObject();
-  json.Key("tool").BeginObject();
-  json.Key("name").String("offload_bench");
-  json.Key("version").String(context.build.version);
-  json.Key("commit").String(context.build.commit);
-  json.EndObject();
+  BeginJsonDocument("offload_bench", 1, json);
   json.Key("context");
   WriteContext(result, options, context, json);
   json.Key("samples").BeginArray();

@@ -8,7 +8,6 @@
 #include <ostream>
 #include <string>
 
-#include "lib/base/version.h"
 #include "lib/cuda/runtime.h"
 #include "lib/host/machine.h"
 #include "lib/load/memory_budget.h"
@@ -19,7 +18,6 @@ namespace firstframe {
 
 // Where and how the result was measured.
 struct OffloadContext {
-  BuildInfo build;
   Machine machine;
   MemoryBudget memory;
   std::string source;  // the checkpoint's path, or "synthetic"

@@ -42,8 +42,8 @@ class PinnedRegion {
  public:
   PinnedRegion() = default;
 
-  // Never fails: note() says what is not pinned and why. `read_only` for a file
-  // mapping without write permission.
+  // `options` are WithinBudget() already. Never fails: note() says what is not
+  // pinned and why. `read_only` for a file mapping without write permission.
   static PinnedRegion Pin(std::byte* data, uint64_t size_bytes, bool read_only,
                           const PinOptions& options, cuda::Runtime& runtime);
 
