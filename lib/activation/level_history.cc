@@ -101,8 +101,8 @@ ExpectedLevel LevelHistory::Expect(Channel channel, double floor, double share,
 
 void LevelHistory::PushOne(Channel channel, float value) {
   RecentValues& at_steps = entities_[entity_][channel];
-  if (const float before = at_steps.last(); value > 0 && before > 0) {
-    growth_[channel].Push(value / before);
+  if (value > 0 && at_steps.last() > 0) {
+    growth_[channel].Push(value / at_steps.last());
   }
   templates_[tau_].values[channel].Push(value);
   at_steps.Push(value);

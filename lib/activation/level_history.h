@@ -19,12 +19,15 @@ class RecentValues {
   static constexpr int kEnough = 3;  // fewer are no history
 
   void Push(float value) {
+    // Most rows of most traces do not differ: zeros after zeros change nothing.
+    if (value == 0 && zeros_ == kWindow) return;
+    zeros_ = static_cast<uint8_t>(value == 0 ? zeros_ + 1 : 0);
     values_[next_] = value;
-    next_ = static_cast<uint8_t>((next_ + 1) % kWindow);
+    next_ = static_cast<uint8_t>(next_ + 1 == kWindow ? 0 : next_ + 1);
     count_ += count_ < kWindow;
   }
   // The newest; 0 when empty.
-  float last() const { return values_[(next_ + kWindow - 1) % kWindow]; }
+  float last() const { return values_[(next_ == 0 ? kWindow : next_) - 1]; }
   bool IsEnough() const { return count_ >= kEnough; }
   bool AnyAbove(double level) const {
     for (const float value : values_) {
@@ -37,6 +40,7 @@ class RecentValues {
  private:
   std::array<float, kWindow> values_ = {};
   uint8_t count_ = 0, next_ = 0;
+  uint8_t zeros_ = 0;  // pushed last, up to kWindow
 };
 
 // The two measures of a difference: docs/trace_diff.md.
