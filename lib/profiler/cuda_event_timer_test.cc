@@ -12,10 +12,10 @@ namespace {
 
 using ::testing::IsEmpty;
 
-// A driver whose device takes `lag_ns` longer than the host at each event.
+// A driver whose device's clock stands where the test puts it.
 struct FakeDriver {
   void* current = reinterpret_cast<void*>(1);
-  int64_t lag_ns = 0;
+  int64_t device_ns = 0;
   int64_t done_until_ns = INT64_MAX;  // of the device's time
   int capturing = 0;
   bool refuses = false;
@@ -54,7 +54,7 @@ CudaEventApi FakeApi() {
   };
   api.record = [](void* event, void*) {
     if (fake->refuses) return 1;
-    TimeOf(event) = TickClock::MonotonicNs() + fake->lag_ns;
+    TimeOf(event) = fake->device_ns;
     return 0;
   };
   api.query = [](void* event) {
@@ -95,18 +95,18 @@ TEST_F(CudaEventTimerTest, MeasuresOnTheDevicesClock) {
   const int64_t before = TickClock::MonotonicNs();
   timer.Begin(1, 10);
   timer.Begin(2, 20);
-  driver_.lag_ns = 5'000'000;  // the device falls behind
+  driver_.device_ns = 5'000'000;
   timer.End(2);
-  driver_.lag_ns = 8'000'000;
+  driver_.device_ns = 8'000'000;
   timer.End(1);
   const auto times = Collect(timer);
   ASSERT_EQ(times.size(), 2u);
   EXPECT_EQ(times[0].region, 2u);
   EXPECT_EQ(times[0].name, 20u);
   EXPECT_EQ(times[0].device, 3);
-  EXPECT_NEAR(static_cast<double>(times[0].duration_ns), 5e6, 1e6);
-  EXPECT_NEAR(static_cast<double>(times[1].duration_ns), 8e6, 1e6);
-  EXPECT_NEAR(static_cast<double>(times[1].start_ns - before), 0, 1e6);
+  EXPECT_EQ(times[0].duration_ns, 5'000'000);
+  EXPECT_EQ(times[1].duration_ns, 8'000'000);
+  EXPECT_GE(times[1].start_ns, before) << "no event runs before it is recorded";
   EXPECT_EQ(timer.dropped(), 0);
 }
 
@@ -114,7 +114,7 @@ TEST_F(CudaEventTimerTest, WaitsForTheDevice) {
   CudaEventTimer timer(FakeApi());
   timer.Begin(1, 10);
   timer.End(1);
-  driver_.done_until_ns = 0;
+  driver_.done_until_ns = -1;
   EXPECT_THAT(Collect(timer), IsEmpty());
   driver_.done_until_ns = INT64_MAX;
   EXPECT_EQ(Collect(timer).size(), 1u);
@@ -165,13 +165,13 @@ TEST_F(CudaEventTimerTest, StaysExactOverHours) {
   CudaEventTimer timer(FakeApi());
   int64_t last = 0;
   for (uint32_t i = 1; i <= 500; ++i) {
-    driver_.lag_ns = i * int64_t{9'000'000'000};
+    driver_.device_ns = i * int64_t{9'000'000'000};
     timer.Begin(i, 1);
     timer.End(i);
     const auto times = Collect(timer);
     ASSERT_EQ(times.size(), 1u);
     if (i > 2) {
-      EXPECT_NEAR(static_cast<double>(times[0].start_ns - last), 9e9, 1e6);
+      EXPECT_NEAR(static_cast<double>(times[0].start_ns - last), 9e9, 1e4);
     }
     last = times[0].start_ns;
   }
