@@ -133,6 +133,10 @@ err_has "CUPTI is held by 'Nsight Systems'; recording spans, and GPU time of reg
 err_has 'ms GPU time between CUDA events on the default stream'
 [ -z "$(kernels_of "$TMP/p")" ] || fail "kernels without CUPTI"
 grep -q '"cat": "gpu_user_annotation".*"measured by": *"CUDA events' "$TMP/p/trace.json" || fail "no region by events"
+expect 0 "CUPTI that cannot be switched on" env FAKE_CUPTI_FAILS=1 \
+  "$TOOL" --dir="$TMP/r" --regions='inference*' -- $(gpu_program exit)
+err_has 'cuptiActivityEnable: FAKE_ERROR; recording spans, and GPU time of regions by CUDA events'
+err_has 'ms GPU time between CUDA events on the default stream'
 expect 0 "valid without kernels" "$REPORT" --validate=perfetto,tensorboard "$(one "$TMP/p")"
 
 expect 0 "a program without ranges" "$TOOL" --dir="$TMP/h" --all -- true

@@ -14,8 +14,8 @@
 namespace firstframe {
 
 // Correlation ids are given out in order, so that a page holds neighbours and
-// the oldest page is dropped whole: work arrives some seconds after its launch,
-// never kMaxPages pages later. At most 16 MiB. Not thread-safe.
+// the oldest page is dropped whole. Work that arrives four million launches
+// after its own finds no region. At most 16 MiB. Not thread-safe.
 class CorrelationMap {
  public:
   static constexpr size_t kPageSize = size_t{1} << 14;

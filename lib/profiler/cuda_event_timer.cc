@@ -159,7 +159,12 @@ void CudaEventTimer::Collect(absl::FunctionRef<void(const Time&)> take) {
       absl::MutexLock lock(&mutex_);
       if (ended_.empty()) return;
       Pair pair = ended_.front();
-      if (api_.push_context(pair.context) != 0) return;
+      if (api_.push_context(pair.context) != 0) {
+        // A context that is gone, and its events with it.
+        ended_.pop_front();
+        ++dropped_;
+        continue;
+      }
       const int state = api_.query(pair.end.event);
       if (state == 0) is_measured = Measure(&pair, &time);
       CudaEventApi::Context popped = nullptr;

@@ -19,6 +19,7 @@ struct FakeDriver {
   int64_t done_until_ns = INT64_MAX;  // of the device's time
   int capturing = 0;
   bool refuses = false;
+  void* gone = nullptr;        // a context that was destroyed
   std::vector<int64_t> times;  // of each event, by its number
   int pushed = 0;
   int capture_mode = 0;
@@ -35,7 +36,8 @@ CudaEventApi FakeApi() {
     *context = fake->current;
     return 0;
   };
-  api.push_context = [](void*) {
+  api.push_context = [](void* context) {
+    if (context == fake->gone) return 1;
     ++fake->pushed;
     return 0;
   };
@@ -151,6 +153,21 @@ TEST_F(CudaEventTimerTest, LeavesCapturesAndThreadsWithoutAContextAlone) {
   driver_.refuses = true;
   timer.Begin(4, 1);
   EXPECT_EQ(timer.dropped(), 3);
+}
+
+TEST_F(CudaEventTimerTest, AContextThatIsGoneTakesItsOwnTimesAlone) {
+  CudaEventTimer timer(FakeApi());
+  driver_.current = reinterpret_cast<void*>(2);
+  timer.Begin(1, 1);
+  timer.End(1);
+  driver_.current = reinterpret_cast<void*>(1);
+  timer.Begin(2, 1);
+  timer.End(2);
+  driver_.gone = reinterpret_cast<void*>(2);
+  const auto times = Collect(timer);
+  ASSERT_EQ(times.size(), 1u);
+  EXPECT_EQ(times[0].region, 2u);
+  EXPECT_EQ(timer.dropped(), 1);
 }
 
 TEST_F(CudaEventTimerTest, HoldsABoundedNumber) {

@@ -6,9 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "lib/base/status_macros.h"
 #include "lib/profiler/tick_clock.h"
 
@@ -21,8 +19,6 @@ constexpr size_t kBufferAlign = 8;
 constexpr size_t kKeptBuffers = 8;
 // CUPTI's own default for a device buffer.
 constexpr size_t kDeviceBufferBytes = 3200000;
-// More callback ids than any CUPTI 12 or 13 has; names end earlier.
-constexpr uint32_t kMaxCallbackId = 1024;
 
 // Not kSynchronization: its records say no more than the calls that wait do,
 // and cost each launch of a PyTorch loop a microsecond (CUPTI 13.0.1, H200).
@@ -34,49 +30,9 @@ constexpr int32_t kKinds[] = {cupti::kConcurrentKernel, cupti::kMemcpy,
 constexpr int32_t kCallKinds[] = {cupti::kRuntime, cupti::kDriver,
                                   cupti::kExternalCorrelation};
 
-// A function's domain and callback id in one number.
-constexpr uint32_t FunctionNumber(int domain, uint32_t cbid) {
-  return static_cast<uint32_t>(domain) * kMaxCallbackId + cbid;
-}
-
-// Takes "_v7000" away.
-absl::string_view WithoutVersion(absl::string_view name) {
-  const size_t at = name.rfind("_v");
-  if (at == absl::string_view::npos || at + 2 == name.size()) return name;
-  const absl::string_view digits = name.substr(at + 2);
-  return digits.find_first_not_of("0123456789") == absl::string_view::npos
-             ? name.substr(0, at)
-             : name;
-}
-
 }  // namespace
 
-std::string ApiCallName(absl::string_view callback_name) {
-  absl::string_view name = WithoutVersion(callback_name);
-  // A thread's own default stream; what CUDA 13's compiler calls for <<<>>>.
-  if (!absl::ConsumeSuffix(&name, "_ptsz")) absl::ConsumeSuffix(&name, "_ptds");
-  absl::ConsumePrefix(&name, "__");
-  return std::string(name);
-}
-
 CuptiCollector* CuptiCollector::instance_ = nullptr;
-
-bool IsInterestingApiCall(absl::string_view name) {
-  if (absl::StartsWith(name, "cuda")) {
-    for (absl::string_view word :
-         {"Launch", "Memcpy", "Memset", "Synchronize", "Malloc", "Free",
-          "StreamWaitEvent", "HostAlloc", "Graph"}) {
-      if (absl::StrContains(name, word)) {
-        // Building a graph node by node is no work of the device's.
-        return word != "Graph" || absl::StrContains(name, "GraphInstantiate") ||
-               absl::StrContains(name, "GraphLaunch");
-      }
-    }
-    return false;
-  }
-  // The driver's side of runtime calls would only repeat them.
-  return absl::StartsWith(name, "cuLaunch") || name == "cuGraphLaunch";
-}
 
 absl::StatusOr<std::unique_ptr<CuptiCollector>> CuptiCollector::Create(
     const CuptiApi& api, const CuptiOptions& options, CuptiSink* sink) {
@@ -190,61 +146,6 @@ void CuptiCollector::Disable() {
   } else {
     for (const int32_t kind : kCallKinds) api_.disable(kind);
   }
-}
-
-void CuptiCollector::FindFunctions() {
-  for (const int domain : {cupti::kDomainDriver, cupti::kDomainRuntime}) {
-    for (uint32_t cbid = 1; cbid < kMaxCallbackId; ++cbid) {
-      const char* name = nullptr;
-      if (api_.get_callback_name(domain, cbid, &name) == cupti::kSuccess &&
-          name != nullptr &&
-          (options_.all_api_calls || IsInterestingApiCall(ApiCallName(name)))) {
-        functions_.push_back(FunctionNumber(domain, cbid));
-      }
-    }
-  }
-}
-
-void CuptiCollector::SwitchCallbacks(bool on) {
-  for (const uint32_t function : functions_) {
-    api_.enable_callback(on ? 1 : 0, subscriber_,
-                         static_cast<int>(function / kMaxCallbackId),
-                         function % kMaxCallbackId);
-  }
-}
-
-void CuptiCollector::OnCallback(void* self, int domain, uint32_t cbid,
-                                const void* data) {
-  CuptiCallHandler* const calls =
-      static_cast<CuptiCollector*>(self)->options_.calls;
-  if (calls == nullptr) return;
-  const auto& call = *static_cast<const cupti::CallbackData*>(data);
-  // The driver's side of a runtime call would only repeat it.
-  static thread_local bool in_runtime = false;
-  if (domain == cupti::kDomainRuntime) {
-    in_runtime = call.site == cupti::kSiteEnter;
-  } else if (in_runtime) {
-    return;
-  }
-  if (call.site == cupti::kSiteEnter) {
-    *call.correlation_data = static_cast<uint64_t>(calls->OnCallEnter());
-  } else if (*call.correlation_data != 0) {  // else entered before all began
-    calls->OnCallExit(static_cast<int64_t>(*call.correlation_data),
-                      FunctionNumber(domain, cbid), call.correlation_id);
-  }
-}
-
-CuptiCollector::Function CuptiCollector::FunctionOf(uint32_t function) const {
-  const int domain = static_cast<int>(function / kMaxCallbackId);
-  const uint32_t cbid = function % kMaxCallbackId;
-  const char* name = nullptr;
-  if (api_.get_callback_name(domain, cbid, &name) != cupti::kSuccess ||
-      name == nullptr) {
-    name = "unknown";
-  }
-  return {.name = ApiCallName(name),
-          .cbid = cbid,
-          .is_driver = domain == cupti::kDomainDriver};
 }
 
 bool CuptiCollector::PushExternal(uint64_t id) {

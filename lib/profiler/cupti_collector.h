@@ -36,9 +36,8 @@ class CuptiSink {
   virtual void OnOverhead(const cupti::OverheadRecord& record) = 0;
 };
 
-// Takes API calls as they are made, on the thread that makes them: one to two
-// hundred nanoseconds a call cheaper than CUPTI's own records of them, and only
-// the calls of interest cost anything. Thread-safe.
+// Takes API calls as they are made, on the thread that makes them, which costs
+// less than CUPTI's own records of them (docs/benchmarks.md). Thread-safe.
 class CuptiCallHandler {
  public:
   virtual ~CuptiCallHandler() = default;
@@ -70,6 +69,9 @@ struct CuptiOptions {
 // One per process: CUPTI's callbacks carry no context. Thread-safe.
 class CuptiCollector {
  public:
+  // More callback ids than any CUPTI 12 or 13 has; names end earlier.
+  static constexpr uint32_t kMaxCallbackId = 1024;
+
   // Subscribes, so that nobody else can take the records away. Unavailable with
   // the other tool's name when CUPTI is taken.
   static absl::StatusOr<std::unique_ptr<CuptiCollector>> Create(
@@ -120,6 +122,7 @@ class CuptiCollector {
   static void Completed(void* context, uint32_t stream, uint8_t* buffer,
                         size_t size, size_t valid_size);
   static CuptiCollector* instance_;
+  static std::atomic<uint32_t> switched_on_;  // how often callbacks were
   static void OnCallback(void* self, int domain, uint32_t cbid,
                          const void* data);
 

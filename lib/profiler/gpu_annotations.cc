@@ -25,6 +25,7 @@ void GpuAnnotations::AddWork(int64_t id, int64_t device, int64_t stream,
 }
 
 absl::Status GpuAnnotations::Write(
+    bool with_steps,
     absl::FunctionRef<absl::Status(const std::string&)> take) const {
   for (const auto& [id, entry] : entries_) {
     // The region's own span was lost: its name is not known.
@@ -39,7 +40,7 @@ absl::Status GpuAnnotations::Write(
             FormatMicroseconds(extent.end_ns - extent.start_ns + 2),
             ", \"args\": {\"External id\": ", id, "}}"));
       };
-      if (entry.step >= 0) {
+      if (with_steps && entry.step >= 0) {
         FF_RETURN_IF_ERROR(write(absl::StrCat("ProfilerStep#", entry.step)));
       }
       FF_RETURN_IF_ERROR(write(entry.name));

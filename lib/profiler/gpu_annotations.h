@@ -27,8 +27,9 @@ class GpuAnnotations {
 
   // Hands over the events as Kineto writes them: category gpu_user_annotation,
   // process the device, thread the stream, a nanosecond longer at both ends
-  // than the work.
+  // than the work. `with_steps`: also the steps that regions are.
   absl::Status Write(
+      bool with_steps,
       absl::FunctionRef<absl::Status(const std::string&)> take) const;
 
  private:

@@ -26,10 +26,11 @@ TEST(GpuAnnotations, OneForEachStreamAndStep) {
   annotations.AddRegion(6, "b", -1);
   annotations.AddWork(6, 0, 7, 9000, 9001);
   std::vector<std::string> events;
-  ASSERT_THAT(annotations.Write([&](const std::string& event) {
-    events.push_back(event);
-    return absl::OkStatus();
-  }),
+  ASSERT_THAT(annotations.Write(true,
+                                [&](const std::string& event) {
+                                  events.push_back(event);
+                                  return absl::OkStatus();
+                                }),
               IsOk());
   EXPECT_THAT(
       events,
@@ -47,9 +48,10 @@ TEST(GpuAnnotations, AnErrorIsPassedOn) {
   annotations.AddRegion(1, "a", -1);
   annotations.AddWork(1, 0, 7, 1000, 2000);
   EXPECT_FALSE(annotations
-                   .Write([](const std::string&) {
-                     return absl::UnavailableError("full");
-                   })
+                   .Write(false,
+                          [](const std::string&) {
+                            return absl::UnavailableError("full");
+                          })
                    .ok());
 }
 

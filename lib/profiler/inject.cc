@@ -60,7 +60,9 @@ Mutexes& GetMutexes() {
 template <typename Number>
 void SetNumber(const char* name, Number* number) {
   double value = 0;
-  if (absl::SimpleAtod(Env(name), &value)) *number = static_cast<Number>(value);
+  if (absl::SimpleAtod(Env(name), &value) && value >= 0 && value < 9e18) {
+    *number = static_cast<Number>(value);
+  }
 }
 
 SessionOptions ReadOptions() {

@@ -87,7 +87,9 @@ class Writer {
           name("process_sort_index",
                absl::StrCat("\"sort_index\": ", kGpuSortIndex + device)));
     }
+    if (!has_steps_) FF_RETURN_IF_ERROR(WriteSteps());
     FF_RETURN_IF_ERROR(annotations_.Write(
+        /*with_steps=*/!has_steps_,
         [&](const std::string& event) { return out_.Event(event); }));
     if (last_ns_ < first_ns_) return absl::OkStatus();
     const std::string start = FormatMicroseconds(first_ns_);
@@ -107,27 +109,40 @@ class Writer {
   }
 
  private:
-  // The step around a region, and what its row above the kernels is called.
+  // What a region's row above the kernels is called, and whether it is a step.
   absl::Status Annotation(const TraceEvent& event) {
     if (absl::StartsWith(event.name, kStepPrefix)) has_steps_ = true;
     const int64_t id = Number(event.args, "External id");
     if (id == 0) return absl::OkStatus();
     const bool is_step =
-        !has_steps_ &&
         std::any_of(steps_.begin(), steps_.end(),
                     [name = ShortRegionName(DecodeJsonString(event.name))](
                         const std::string& step) {
                       return GlobMatch(absl::StripAsciiWhitespace(step), name);
                     });
-    annotations_.AddRegion(id, event.name, is_step ? step_count_ : -1);
-    if (!is_step) return absl::OkStatus();
-    // Before the region, whose parent it then is.
-    return out_.Event(absl::StrCat(
-        "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"",
-        kStepPrefix, step_count_++, "\", \"pid\": ", event.pid, ", \"tid\": ",
-        event.tid, ", \"ts\": ", FormatMicroseconds(event.time_ns),
-        ", \"dur\": ", FormatMicroseconds(event.duration_ns),
-        ", \"args\": {\"External id\": ", id, "}}"));
+    annotations_.AddRegion(
+        id, event.name,
+        is_step ? static_cast<int64_t>(candidates_.size()) : -1);
+    if (is_step) {
+      candidates_.push_back(
+          {id, event.pid, event.tid, event.time_ns, event.duration_ns});
+    }
+    return absl::OkStatus();
+  }
+
+  // Steps are written last: a program's own may end after regions in them.
+  absl::Status WriteSteps() {
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      const Step& step = candidates_[i];
+      // A little longer than the region, whose parent it then is.
+      FF_RETURN_IF_ERROR(out_.Event(absl::StrCat(
+          "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"",
+          kStepPrefix, i, "\", \"pid\": ", step.pid, ", \"tid\": ", step.tid,
+          ", \"ts\": ", FormatMicroseconds(step.time_ns - 1),
+          ", \"dur\": ", FormatMicroseconds(step.duration_ns + 2),
+          ", \"args\": {\"External id\": ", step.id, "}}")));
+    }
+    return absl::OkStatus();
   }
 
   // Protobuf annotations are flat; Kineto's grid and block are arrays.
@@ -176,7 +191,10 @@ class Writer {
   TraceFileWriter& out_;
   const std::vector<std::string> steps_;
   bool has_steps_ = false;  // the program's own
-  int64_t step_count_ = 0;
+  struct Step {
+    int64_t id, pid, tid, time_ns, duration_ns;
+  };
+  std::vector<Step> candidates_;
   GpuAnnotations annotations_;
   std::set<int64_t> devices_;
   int64_t first_ns_ = INT64_MAX;

@@ -14,7 +14,11 @@ void LaunchJoin::AddLaunch(uint32_t correlation, bool keep, uint32_t region,
   const auto found = waiting_.find(correlation);
   if (found == waiting_.end()) return;
   for (const GpuWork& work : found->second) Hand(work, verdict, take);
+  waiting_count_ -= found->second.size();
   waiting_.erase(found);
+  while (!order_.empty() && !waiting_.contains(order_.front().correlation)) {
+    order_.pop_front();
+  }
 }
 
 void LaunchJoin::AddWork(const GpuWork& work, int64_t now_ns, Take take) {
@@ -22,11 +26,12 @@ void LaunchJoin::AddWork(const GpuWork& work, int64_t now_ns, Take take) {
     Hand(work, verdict, take);
     return;
   }
-  if (order_.size() >= kMaxWaiting) GiveUpOldest(take);
+  while (waiting_count_ >= kMaxWaiting) GiveUpOldest(take);
   auto& waiting = waiting_[work.correlation];
   // A graph's launch has many: one place in the order for all.
   if (waiting.empty()) order_.push_back({work.correlation, now_ns});
   waiting.push_back(work);
+  ++waiting_count_;
 }
 
 void LaunchJoin::GiveUpOldest(Take take) {
@@ -34,6 +39,7 @@ void LaunchJoin::GiveUpOldest(Take take) {
   order_.pop_front();
   if (found == waiting_.end()) return;
   for (const GpuWork& work : found->second) take(work, keep_unknown_);
+  waiting_count_ -= found->second.size();
   waiting_.erase(found);
 }
 

@@ -36,10 +36,11 @@ class LaunchJoin {
   // Gives up on work that has waited since before `before_ns`.
   void GiveUp(int64_t before_ns, Take take);
 
-  size_t waiting_count() const { return order_.size(); }
+  // Works that wait.
+  size_t waiting_count() const { return waiting_count_; }
 
  private:
-  // Work that waits: 40 MiB.
+  // Works that wait: 40 MiB.
   static constexpr size_t kMaxWaiting = size_t{256} << 10;
   // Values of launches_: 0 not known yet, 1 outside, 2 kept, r + 2 in region r.
   static constexpr uint32_t kOutside = 1;
@@ -56,6 +57,7 @@ class LaunchJoin {
     int64_t time_ns;
   };
   std::deque<Arrival> order_;  // oldest first; some are gone from waiting_
+  size_t waiting_count_ = 0;
 };
 
 }  // namespace firstframe

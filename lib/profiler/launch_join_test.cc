@@ -71,6 +71,10 @@ TEST_F(LaunchJoinTest, HoldsABoundedNumber) {
   for (uint32_t i = 0; i < 300'000; ++i) join.AddWork(Work(i), i, take);
   EXPECT_EQ(join.waiting_count(), size_t{256} << 10);
   EXPECT_EQ(out, 300'000 - (256 << 10));
+  // A graph's launch has many works under one id.
+  LaunchJoin graph(false);
+  for (int i = 0; i < 300'000; ++i) graph.AddWork(Work(i % 2), i, take);
+  EXPECT_LE(graph.waiting_count(), size_t{256} << 10);
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ inline const Callbacks* FindCallbacks(GetExportTable get_export_table) {
 }
 
 // Puts `function` into a module's table. Tables of other versions are shorter,
-// or have holes: those places stay as they are.
+// or have holes: those places stay as they are. NVTX calls what injects before
+// any other thread's range.
 template <typename Signature>
 void Install(const Callbacks& callbacks, int module, unsigned id,
              Signature* function) {

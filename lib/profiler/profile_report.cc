@@ -48,7 +48,7 @@ void WriteProfile(const FinalizedProfile& profile, int top, std::ostream& out) {
         100.0 * profile.overhead_ns / profile.wall_ns, profile.span_cost_ns,
         profile.kernel_count == 0
             ? ""
-            : "; CUPTI's part of each launch, 1 to 2 us, is not in it");
+            : "; what CUPTI adds to each launch is not in it");
   }
   if (!profile.cupti.empty() && profile.cupti != "not needed") {
     out << "  CUPTI: " << profile.cupti << "\n";

@@ -177,11 +177,11 @@ Session::Open Session::Enter(Name name, bool may_move) {
   open.may_move = may_move;
   if (may_move) return open;
   open.outer = std::exchange(thread_region_, open.region);
-  if (CuptiCollector* const cupti = armed_.load(std::memory_order_acquire)) {
-    open.pushed = cupti->PushExternal(open.region);
-  } else if (CudaEventTimer* const timer =
-                 timer_.load(std::memory_order_acquire)) {
+  if (CudaEventTimer* const timer = timer_.load(std::memory_order_acquire)) {
     timer->Begin(open.region, name.id);
+  } else if (CuptiCollector* const cupti =
+                 armed_.load(std::memory_order_acquire)) {
+    open.pushed = cupti->PushExternal(open.region);
   }
   return open;
 }
@@ -210,7 +210,7 @@ void Session::Exit(Name name, const Open& open) {
   }
   if (!open.may_move) thread_region_ = open.outer;
   if (open.pushed) {
-    armed_.load(std::memory_order_relaxed)->PopExternal();
+    armed_.load(std::memory_order_acquire)->PopExternal();
   } else if (CudaEventTimer* const timer =
                  timer_.load(std::memory_order_relaxed)) {
     timer->End(open.region);

@@ -45,8 +45,8 @@ struct SessionOptions {
   double max_seconds = 0;                        // of collection; 0: no limit
   bool collect_gpu = true;
   bool hold_cupti = true;  // CuptiOptions::subscribe
-  // Take API calls by callbacks, at half the cost of CUPTI's records; needs
-  // hold_cupti.
+  // Take API calls by callbacks, at less than CUPTI's records of them cost;
+  // needs hold_cupti.
   bool call_callbacks = true;
   // Write what a region recorded when it ends: the process may end without
   // calling Stop.
@@ -150,7 +150,8 @@ class Session : private CuptiCallHandler {
   SpanRecorder spans_;
   std::unique_ptr<TraceStream> stream_;
   std::unique_ptr<CuptiCollector> cupti_;
-  std::atomic<CuptiCollector*> armed_ = nullptr;  // cupti_, once it works
+  // cupti_, once it is attached; never null again.
+  std::atomic<CuptiCollector*> armed_ = nullptr;
   std::unique_ptr<CudaEventTimer> event_timer_;
   std::atomic<CudaEventTimer*> timer_ = nullptr;  // without CUPTI
   std::atomic<bool> driver_is_there_ = false;

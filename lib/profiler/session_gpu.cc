@@ -52,7 +52,7 @@ void Session::EnableGpu() {
   }
   enable_ns_ += TickClock::MonotonicNs() - before;
   if (status.ok()) return;
-  armed_.store(nullptr, std::memory_order_release);
+  // armed_ stays: calls that came while it was on are drained later.
   gpu_failed_ = true;
   StepDown(status);
 }

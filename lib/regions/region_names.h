@@ -1,4 +1,5 @@
-// A registry's names and aliases in one line, for another process.
+// A registry's names and aliases in one line, for another process. Thread-safe
+// as far as the registry is not changed meanwhile.
 
 #ifndef LIB_REGIONS_REGION_NAMES_H_
 #define LIB_REGIONS_REGION_NAMES_H_

@@ -12,6 +12,7 @@ namespace firstframe {
 // InvalidArgument for what gives its bytes once: standard input ("-"), a pipe,
 // a socket, a terminal. Call it before the first reading, which would use them
 // up; opening a pipe again would wait for ever. What is not there is OK here.
+// Thread-safe.
 absl::Status CheckReadableTwice(const std::string& path);
 
 }  // namespace firstframe

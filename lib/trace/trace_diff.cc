@@ -205,7 +205,7 @@ std::string DiffJson(const TraceSummary& a, const TraceSummary& b,
   JsonWriter json(&text, JsonWriter::Style::kPretty);
   json.BeginObject();
   json.Key("schema").BeginObject();
-  json.Key("name").String("firstframe.trace_diff");
+  json.Key("name").String("firstframe.trace_report_diff");
   json.Key("version").Int(1);
   json.EndObject();
   json.Key("tool").BeginObject();
