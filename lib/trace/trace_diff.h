@@ -59,7 +59,7 @@ bool Differs(const std::vector<DiffRow>& rows);
 const char* DiffVerdictName(DiffVerdict verdict);
 
 void WriteDiffText(const std::vector<DiffRow>& rows, std::ostream& out);
-// One document of schema "firstframe.trace_diff".
+// One document of schema "firstframe.trace_report_diff".
 std::string DiffJson(const TraceSummary& a, const TraceSummary& b,
                      const std::vector<DiffRow>& rows);
 
