@@ -172,9 +172,11 @@ RegionSelection Select(const ProfilerSettings& settings,
   return RegionSelection::Parse(settings.regions, registry);
 }
 
-int64_t RealtimeNs() {
+// As file systems stamp files: by the clock's last tick, which is up to some
+// milliseconds ago.
+int64_t FileTimeNs() {
   timespec now;
-  ::clock_gettime(CLOCK_REALTIME, &now);
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
@@ -196,7 +198,7 @@ absl::StatusOr<cli::Exit> Run(const cli::Arguments& arguments, cli::Io& io) {
   }
   FF_ASSIGN_OR_RETURN(const ProgramOptions options,
                       Prepare(arguments, dir, selection, registry));
-  const int64_t start_ns = RealtimeNs();
+  const int64_t start_ns = FileTimeNs();
   FF_ASSIGN_OR_RETURN(const ProgramExit exit, RunProgram(options));
   std::vector<FinalizedProfile> profiles;
   FinalizeOptions finalize = {.steps = absl::GetFlag(FLAGS_steps)};
