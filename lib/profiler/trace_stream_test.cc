@@ -278,6 +278,31 @@ TEST(TraceFinalize, WritesWhatReadersAskFor) {
   EXPECT_THAT(FindProfiles(dir.path(), INT64_MAX), IsEmpty());
 }
 
+// Spans are written as they end: a region inside the program's first step comes
+// before the step.
+TEST(TraceFinalize, AProgramsOwnStepsStandAlone) {
+  const TempDir dir;
+  RegionClock clock;
+  auto stream =
+      TraceStream::Create(dir.File("h_42.1.pftrace"), {.pid = 42}, &clock);
+  ASSERT_THAT(stream, IsOk());
+  (*stream)->Span(77, 1'000'000, 2'000'000, "fastvideo.region::training_step",
+                  5);
+  (*stream)->Span(77, 900'000, 2'100'000, "ProfilerStep#7");
+  ASSERT_THAT((*stream)->Flush(true), IsOk());
+  ASSERT_OK_AND_ASSIGN(const FinalizedProfile profile,
+                       FinalizeProfile(dir.File("h_42.1")));
+  ASSERT_OK_AND_ASSIGN(auto reader, TraceReader::Open(profile.trace_path));
+  std::vector<std::string> spans;
+  for (TraceEvent event; *reader->Next(&event);) {
+    if (event.kind == TraceEventKind::kUserAnnotation) {
+      spans.emplace_back(event.name);
+    }
+  }
+  EXPECT_THAT(spans,
+              ElementsAre("fastvideo.region::training_step", "ProfilerStep#7"));
+}
+
 TEST(TraceFinalize, WithoutMeta) {
   const TempDir dir;
   RegionClock clock;
