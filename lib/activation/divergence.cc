@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "lib/activation/confirm_jumps.h"
 #include "lib/activation/dtype_precision.h"
 #include "lib/activation/pair_metrics.h"
@@ -375,25 +374,6 @@ class Judge {
 };
 
 }  // namespace
-
-bool IsInputLabel(absl::string_view tensor) {
-  return tensor == "in" || absl::StartsWith(tensor, "in[") ||
-         absl::StartsWith(tensor, "in.");
-}
-
-std::optional<double> DetectionLimit(const RowVerdict& row, Channel channel,
-                                     const DivergenceOptions& options) {
-  if (channel == kEnergy && row.energy < 0) return std::nullopt;
-  const bool has_history =
-      row.Has(channel == kEnergy ? RowVerdict::kEnergyHistory
-                                 : RowVerdict::kCoherentHistory);
-  const double factor = has_history
-                            ? options.channel(channel).jump
-                            : options.channel(channel).jump_without_history;
-  return channel == kEnergy
-             ? std::min(factor * row.expected_energy, options.energy_ceiling)
-             : factor * row.expected_coherent;
-}
 
 Divergence FindDivergence(const Alignment& alignment,
                           const DivergenceOptions& options) {
