@@ -87,9 +87,10 @@ TEST_F(OutputDrainTest, AnAbandonedRunEnds) {
   drain.reset();
 }
 
+// More than any vector holds, so that no allocator is asked.
 TEST_F(OutputDrainTest, AnOutputThatDoesNotFitIsAnError) {
   std::vector<float> output;
-  OutputDrain drain(0, copies_, 2, int64_t{1} << 60, &output, runtime_);
+  OutputDrain drain(0, copies_, 2, int64_t{1} << 61, &output, runtime_);
   EXPECT_THAT(drain.End(), StatusIs(absl::StatusCode::kResourceExhausted,
                                     HasSubstr("no memory")));
 }
