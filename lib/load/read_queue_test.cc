@@ -89,8 +89,9 @@ TEST_P(ReadQueueTest, EndOfFileIsTyped) {
   ASSERT_OK_AND_ASSIGN(const DataFile file,
                        DataFile::Open(dir.Write("f", std::string(5000, 'x'))));
   ASSERT_THAT(queue_->Start(1, file, 4096, 4096, 2000), IsOk());
-  EXPECT_THAT(queue_->WaitOne(), StatusIs(absl::StatusCode::kDataLoss,
-                                          HasSubstr("wanted 2000 at byte 4096, got 904")));
+  EXPECT_THAT(queue_->WaitOne(),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("wanted 2000 at byte 4096, got 904")));
   ASSERT_THAT(queue_->Start(1, file, 4096, 4096, 904), IsOk());
   EXPECT_THAT(queue_->WaitOne(), IsOk());
 }

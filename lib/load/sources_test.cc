@@ -83,8 +83,7 @@ TEST_F(SourcesTest, EveryExtentGoesByItsOwnResidency) {
   const ChosenPieces chosen = Choose();
   EXPECT_EQ(PathsOf(chosen, 0, 0, 3 << 20),
             std::set<ReadPath>{ReadPath::kCached});
-  EXPECT_EQ(PathsOf(chosen, 0, 9 << 20),
-            std::set<ReadPath>{ReadPath::kDirect});
+  EXPECT_EQ(PathsOf(chosen, 0, 9 << 20), std::set<ReadPath>{ReadPath::kDirect});
   EXPECT_EQ(PathsOf(chosen, 1), std::set<ReadPath>{ReadPath::kCached});
 }
 
