@@ -52,6 +52,8 @@ class Startup {
 
   VaeStartupResult Run() {
     result_.status = RunPhases();
+    // Ends a read that a failure left behind, before its phase is reported.
+    reader_.reset();
     if (group_ != nullptr) LeaveGroup();
     if (!result_.checkpoint.files.empty()) {
       NoteCache(&result_.sample.cache.resident_after);

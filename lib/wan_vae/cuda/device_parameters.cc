@@ -157,7 +157,12 @@ absl::Status DeviceParameters::TakeBlock(absl::Span<const TensorView> values,
         const_cast<std::byte*>(block.bytes.data()), block.bytes.size());
     if (registration.ok()) {
       kept.registration = *std::move(registration);
-      FF_RETURN_IF_ERROR(copies_->CopyBatchAsync(copies));
+      const absl::Status copied = copies_->CopyBatchAsync(copies);
+      if (!copied.ok()) {
+        // Some may be on their way out of memory that goes with `kept`.
+        (void)copies_->Synchronize();
+        return copied;
+      }
       for (const int i : of_decoder) is_assigned_[i] = taken[i] = true;
     } else {
       copies.clear();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lib/base/check.h"
 #include "lib/base/status_macros.h"
 #include "lib/wan_vae/cuda/kernels.h"
 
@@ -168,6 +169,7 @@ absl::Status PlanRunner::ToOutput(const PlanOp& op) {
 }
 
 absl::Status PlanRunner::PlanesToOutput(const PlanOp& op) {
+  FF_CHECK(buffers_.drain != nullptr);  // decoders have one
   const int64_t plane = int64_t{plan_.out_height} * plan_.out_width;
   const int64_t run = op.num_frames * plane;
   std::vector<OutputDrain::Piece> pieces;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/wan_vae/cuda/reference_rounding.h"
 #include "lib/wan_vae/synthetic.h"
 
 namespace firstframe::cuda::testing {
@@ -13,41 +13,6 @@ namespace {
 
 // Frames are [height][width][channels], without a pitch; empty until written.
 using Frame = std::vector<float>;
-
-float FromBits(uint32_t bits) {
-  float v;
-  std::memcpy(&v, &bits, sizeof(v));
-  return v;
-}
-uint32_t ToBits(float v) {
-  uint32_t bits;
-  std::memcpy(&bits, &v, sizeof(v));
-  return bits;
-}
-
-// Halves to even, as conversions on the device round.
-float RoundToBf16(float v) {
-  const uint32_t bits = ToBits(v);
-  return FromBits((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000);
-}
-// Halves away from zero (conv_hopper.cuh).
-float RoundToTf32(float v) {
-  return FromBits((ToBits(v) + 0x1000) & 0xFFFFE000);
-}
-
-// What the kernel of `v` multiplies where its input or weight is `value`.
-float Operand(const ConvVariant& v, float value) {
-  if (v.kind == ConvKernelKind::kPortable) return value;
-  switch (v.mode) {
-    case MathMode::kFp32:
-      return value;
-    case MathMode::kTf32:
-      return RoundToTf32(value);
-    case MathMode::kBf16:
-      return RoundToBf16(value);
-  }
-  return value;
-}
 
 class Runner {
  public:
@@ -201,8 +166,8 @@ class Runner {
                                            : dynamic_[at];
                   const float value = At(frame, in, op.variant, y, x,
                                          tap / window, tap % window, k);
-                  sum += double{Operand(op.variant, weight)} *
-                         Operand(op.variant, value);
+                  sum += double{RoundOperand(op.variant, weight)} *
+                         RoundOperand(op.variant, value);
                 }
               }
             }
