@@ -143,7 +143,7 @@ absl::StatusOr<LoadReport> CheckpointLoader::Load(
   if (const CpuCount cpus = CountCpus();
       cpus.usable * 4 <= cpus.online && cpus.usable < kMaxAutoThreads) {
     report.degraded.push_back(
-        absl::StrCat("bound to ", cpus.usable, " of ", cpus.online,
+        absl::StrCat("limited to ", cpus.usable, " of ", cpus.online,
                      " CPUs, readers are few (mpirun: --bind-to none)"));
   }
   if (!ring_.note().empty()) report.degraded.push_back(ring_.note());

@@ -1,6 +1,5 @@
 #include "lib/load/transfer.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/check.h"
 #include "lib/base/status_macros.h"
+#include "lib/host/cpu_budget.h"
 #include "lib/load/numa.h"
 #include "lib/load/transfer_state.h"
 #include "lib/timing/clock.h"
@@ -195,10 +195,7 @@ void FillStats(const TransferOptions& options, const PieceList& list,
 CpuCount CountCpus() {
   CpuCount count;
   count.online = std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
-  cpu_set_t set;
-  count.usable = ::sched_getaffinity(0, sizeof(set), &set) == 0
-                     ? CPU_COUNT(&set)
-                     : count.online;
+  count.usable = CpuBudget();
   return count;
 }
 

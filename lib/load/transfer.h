@@ -58,7 +58,8 @@ inline constexpr int kMaxAutoThreads = 16;
 inline constexpr int kMaxAutoSlots = 8;
 inline constexpr int kMinAutoSlots = 4;
 
-// CPUs that this process may run on (sched_getaffinity), and that are online.
+// CPUs that this process may keep busy (lib/host/cpu_budget.h), and that are
+// online.
 struct CpuCount {
   int usable = 1;
   int online = 1;
