@@ -25,7 +25,7 @@ struct ProductTypes {
 };
 ProductTypes ProductTypesOf(MathType math);
 
-// Movable-by-pointer, thread-compatible. Must not outlive its stream.
+// Neither copied nor moved. Thread-compatible. Must not outlive its stream.
 class MatrixProduct {
  public:
   virtual ~MatrixProduct() = default;

@@ -6,7 +6,7 @@ namespace firstframe {
 absl::StatusOr<std::unique_ptr<MatrixProduct>> CreateMatrixProduct(
     MathType, int64_t, const cuda::Stream&, const cuda::LibrarySearch&) {
   return absl::UnimplementedError(
-      "built without CUDA; rebuild where the CUDA toolkit is installed");
+      "built without CUDA; rebuild with --config=cuda");
 }
 
 }  // namespace firstframe

@@ -1,5 +1,5 @@
-// Decimal text to double, correctly rounded, many times as fast as
-// std::from_chars on the 16 and 17 digits that Python prints.
+// Decimal text to double, correctly rounded, made for the 16 and 17 digits that
+// Python prints.
 //
 // The digits of a number are found with one comparison of 32 bytes and read
 // eight at a time from their end backwards, without a branch on their count: in

@@ -84,8 +84,9 @@ class PerfReport {
   // The summary lines a process would have written at exit, rank by rank.
   std::vector<std::string> SummaryLines() const;
 
-  // Samples by name, for comparison with another report: "e2e_s", "stage NAME
-  // (ms/request)", "step_s_p50", "peak_alloc_bytes", ... Larger is worse.
+  // Samples by name, for comparison with another report: "e2e_s",
+  // "stages.NAME.total_ms", "stages.NAME.mean_ms", "phases_s.NAME",
+  // "peak_alloc_bytes", ... Larger is worse. Needs ReportOptions::keep_samples.
   std::map<std::string, std::vector<double>> Samples() const;
 
   // For plots, if they are kept: the first kMaxKept of each, of requests only

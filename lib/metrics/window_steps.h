@@ -49,10 +49,8 @@ struct PooledSteps {
 };
 
 // Exact for one window. For several, a window's quantile function, known at 50
-// and 95 %, is taken as a straight line: over random windows of ten and fifty
-// steps (normal, log-normal, two levels, a drift) its error is a fraction of
-// that of the middle of the bounds. The estimate is then moved into the bounds.
-// Zero without steps.
+// and 95 %, is taken as a straight line; the estimate is then moved into the
+// bounds. Zero without steps.
 PooledSteps PoolSteps(absl::Span<const WindowSteps> windows);
 
 }  // namespace firstframe
