@@ -198,15 +198,9 @@ absl::StatusOr<FlopsRequest> RequestFromFlags() {
   return request;
 }
 
-// Writes a document whose members `write` writes.
 template <typename Write>
 void WriteDocument(const Write& write, cli::Io& io) {
-  std::string text;
-  JsonWriter json(&text, JsonWriter::Style::kPretty);
-  BeginJsonDocument("flops", 1, json);
-  write(json);
-  json.EndObject();
-  io.out << text << '\n';
+  io.out << JsonDocument("flops", 1, write);
 }
 
 void ListModels(cli::Io& io) {

@@ -135,15 +135,9 @@ PerfObserver Observe(cli::Format format, cli::Io& io) {
   return observer;
 }
 
-// Writes a document whose members `write` writes.
 template <typename Write>
 void WriteDocument(const Write& write, cli::Io& io) {
-  std::string text;
-  JsonWriter json(&text, JsonWriter::Style::kPretty);
-  BeginJsonDocument("perf_report", 1, json);
-  write(json);
-  json.EndObject();
-  io.out << text << '\n';
+  io.out << JsonDocument("perf_report", 1, write);
 }
 
 void Render(const PerfInputs& inputs, const PerfReport& report, cli::Io& io) {

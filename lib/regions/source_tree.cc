@@ -12,12 +12,12 @@
 #include <iterator>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/glob.h"
+#include "lib/base/run_threads.h"
 
 namespace firstframe {
 namespace {
@@ -127,12 +127,8 @@ absl::StatusOr<SourceScan> ScanSourceTree(const std::string& root,
   }
   std::atomic<size_t> next = 0;
   std::vector<SourceScan> parts(std::clamp(options.threads, 1, 64));
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < parts.size(); ++i) {
-    threads.emplace_back([&, i] { ScanFiles(files, next, &parts[i]); });
-  }
-  ScanFiles(files, next, &parts[0]);
-  for (std::thread& thread : threads) thread.join();
+  RunOnThreads(static_cast<int>(parts.size()),
+               [&](int t) { ScanFiles(files, next, &parts[t]); });
 
   SourceScan scan;
   for (SourceScan& part : parts) {

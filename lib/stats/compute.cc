@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/check.h"
+#include "lib/base/run_threads.h"
 #include "lib/base/status_macros.h"
 #include "lib/stats/chunk.h"
 #include "lib/stats/mix.h"
@@ -177,18 +177,15 @@ absl::StatusOr<TensorStats> ComputeTensorStats(const TensorView& tensor,
   const int64_t num_spans = (numel + kSpanElements - 1) / kSpanElements;
   std::vector<TensorStats> parts(num_spans);
   std::atomic<int64_t> next{0};
-  const auto work = [&] {
+  const auto work = [&](int) {
     for (int64_t i = next++; i < num_spans; i = next++) {
       parts[i] = ComputeSpan(tensor, i * kSpanElements,
                              std::min(numel, (i + 1) * kSpanElements), options);
     }
   };
-  std::vector<std::thread> threads;
-  const int64_t wanted =
-      std::min<int64_t>(std::max(options.num_threads, 1), num_spans);
-  for (int64_t i = 1; i < wanted; ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  RunOnThreads(
+      static_cast<int>(std::min<int64_t>(options.num_threads, num_spans)),
+      work);
 
   TensorStats total;
   for (const TensorStats& part : parts) total = MergeStats(total, part);

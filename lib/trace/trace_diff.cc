@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "lib/base/json_document.h"
 #include "lib/base/json_writer.h"
-#include "lib/base/version.h"
 
 namespace firstframe {
 namespace {
@@ -200,19 +200,9 @@ void WriteDiffText(const std::vector<DiffRow>& rows, std::ostream& out) {
 
 std::string DiffJson(const TraceSummary& a, const TraceSummary& b,
                      const std::vector<DiffRow>& rows) {
-  const BuildInfo build = GetBuildInfo();
   std::string text;
   JsonWriter json(&text, JsonWriter::Style::kPretty);
-  json.BeginObject();
-  json.Key("schema").BeginObject();
-  json.Key("name").String("firstframe.trace_report_diff");
-  json.Key("version").Int(1);
-  json.EndObject();
-  json.Key("tool").BeginObject();
-  json.Key("name").String("trace_report");
-  json.Key("version").String(build.version);
-  json.Key("commit").String(build.commit);
-  json.EndObject();
+  BeginJsonDocument("trace_report", 1, json, "trace_report_diff");
   json.Key("a").String(a.file.path);
   json.Key("b").String(b.file.path);
   json.Key("differs").Bool(Differs(rows));

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lib/base/json_document.h"
 #include "lib/base/json_writer.h"
-#include "lib/base/version.h"
 
 namespace firstframe {
 namespace {
@@ -327,19 +327,9 @@ void WriteTraceText(const TraceSummary& summary,
 
 std::string TraceReportJson(const std::vector<TraceSummary>& summaries,
                             const TraceReportOptions& options) {
-  const BuildInfo build = GetBuildInfo();
   std::string text;
   JsonWriter json(&text, JsonWriter::Style::kPretty);
-  json.BeginObject();
-  json.Key("schema").BeginObject();
-  json.Key("name").String("firstframe.trace_report");
-  json.Key("version").Int(1);
-  json.EndObject();
-  json.Key("tool").BeginObject();
-  json.Key("name").String("trace_report");
-  json.Key("version").String(build.version);
-  json.Key("commit").String(build.commit);
-  json.EndObject();
+  BeginJsonDocument("trace_report", 1, json);
   json.Key("traces").BeginArray();
   for (const TraceSummary& summary : summaries) {
     WriteTraceJson(summary, options.top, json);
